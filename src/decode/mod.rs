@@ -1,0 +1,3 @@
+//! The decoding loop. (being built)
+
+pub mod protocol;

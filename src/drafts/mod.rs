@@ -1,0 +1,53 @@
+//! Everything that proposes what stands on a page. (being built)
+
+use crate::geometry::Rect;
+use crate::page::{Cell, Kind, Region, Rules, Word};
+use crate::raster::Raster;
+
+/// What is known of the text layer of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextLayer {
+    /// The page has none (pictures, scans).
+    None,
+    /// Its words are the page's words.
+    Used,
+    /// It says something else than the picture shows; it was ignored.
+    Garbage,
+    /// It covers part of what the picture shows; the OCR read the rest.
+    Incomplete,
+}
+
+/// A page whose words are settled: from its text layer, from the OCR, or from both.
+#[derive(Clone, Debug)]
+pub struct PageWords {
+    /// Upright raster; the OCR may have turned it further than the evidence's, and undone a slant.
+    pub raster: Raster,
+    pub words: Vec<Word>,
+    /// Drawn lines of the PDF; empty for pictures (then taken from the picture where needed).
+    pub rules: Rules,
+    /// Quarter turns clockwise that were applied in all: 0..3.
+    pub turn: u8,
+    pub skew_deg: f32,
+    pub text_layer: TextLayer,
+    /// Was the type size measured by a font (text layer) rather than on the picture?
+    pub from_layer: bool,
+}
+
+/// A table network's reading of one table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableReading {
+    /// Cells without words; boxes in pixels of the page raster.
+    pub cells: Vec<Cell>,
+    /// Mean probability of its tokens, 0..1.
+    pub confidence: f32,
+}
+
+/// The networks that look at one page's pixels, behind one interface so that structure can be tested without them.
+pub trait PageNets {
+    /// Layout regions without words, best first, kinds in `skip` left out; boxes in pixels of the page raster.
+    fn layout(&mut self, skip: &[Kind]) -> Vec<Region>;
+    /// Structure of the table inside `bbox`; `None` without a table network.
+    fn table(&mut self, bbox: Rect) -> Option<TableReading>;
+    /// Dark straight lines in the picture inside `bbox`.
+    fn picture_rules(&mut self, bbox: Rect) -> Rules;
+}

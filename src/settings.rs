@@ -1,0 +1,109 @@
+//! What a run does, as plain values. Built and validated once in `cli`, passed by reference.
+
+use std::path::PathBuf;
+
+/// How page pixels are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RasterSettings {
+    /// Rendering resolution of PDF pages. 200: letters of 8 pt text are about 11 px high, enough for detection and OCR.
+    pub dpi: f32,
+    /// Longest side of a raster, px; larger pages are rendered at a lower resolution (a 14,000 pt page would be 378 MB).
+    pub max_side: u32,
+}
+
+impl Default for RasterSettings {
+    fn default() -> Self {
+        RasterSettings { dpi: 200.0, max_side: 3400 }
+    }
+}
+
+/// Whether a draft must be what the model itself would have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Accept while the draft equals the model's own argmax.
+    Lossless,
+    /// Keep the draft unless the model is sure of something else; thresholds come from the manifest.
+    Trust,
+}
+
+/// Which drafters may propose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drafters {
+    pub layout: bool,
+    pub text_layer: bool,
+    pub ocr: bool,
+    pub table: bool,
+}
+
+impl Drafters {
+    pub const ALL: Drafters = Drafters { layout: true, text_layer: true, ocr: true, table: true };
+    pub const NONE: Drafters = Drafters { layout: false, text_layer: false, ocr: false, table: false };
+}
+
+/// Where the model comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelChoice {
+    /// A folder with `docparse.json`.
+    Pack(PathBuf),
+    /// No model: the drafts are written unverified, and the JSON says so.
+    None,
+}
+
+/// Where graphs run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// CUDA if it can be had, else the CPU, said once.
+    Auto,
+    Cpu,
+    /// The listed CUDA devices; an error if they cannot be had.
+    Cuda(Vec<u32>),
+}
+
+/// How a page is decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecodeSettings {
+    pub drafters: Drafters,
+    /// `None`: what the manifest says.
+    pub acceptance: Option<Acceptance>,
+    /// Most tokens a content branch may write; it then stops with [`crate::page::StopReason::Budget`]. `None`: the manifest's.
+    pub max_tokens: Option<usize>,
+    /// Most content branches of a page (PaDoc: 255).
+    pub max_branches: usize,
+}
+
+impl Default for DecodeSettings {
+    fn default() -> Self {
+        DecodeSettings { drafters: Drafters::ALL, acceptance: None, max_tokens: None, max_branches: 255 }
+    }
+}
+
+/// One of the output formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    Markdown,
+    Json,
+    Text,
+}
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputSettings {
+    pub formats: Vec<Format>,
+    /// Save figures as PNG files and link them.
+    pub figures: bool,
+    /// Keep headers, footers and page numbers in the Markdown.
+    pub running_matter: bool,
+    /// `<!-- page 3 -->` comments in `document.md`.
+    pub page_markers: bool,
+}
+
+impl Default for OutputSettings {
+    fn default() -> Self {
+        OutputSettings {
+            formats: vec![Format::Markdown, Format::Json],
+            figures: true,
+            running_matter: false,
+            page_markers: true,
+        }
+    }
+}
