@@ -22,6 +22,10 @@ pub static CAPTION: LazyLock<Regex> = LazyLock::new(|| {
 pub static MARK: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^(?:[•●▪■◦‣∙·*➢❑☐✓▶\x{f000}-\x{f0ff}\x{84}]|\(?\d{1,2}[.)]|\(?[a-z]\))$"));
 
+/// A whole piece of text that numbers the heading after it: `2.1`, `IV.`, `B`.
+pub static HEADING_NUMBER: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:\d{1,2}(?:\.\d{1,2}){0,3}|[A-Z](?:\.\d{1,2}){0,3}|[IVX]{1,4})\.?$"));
+
 /// A bullet at the start of an item, with the space after it.
 pub static BULLET: LazyLock<Regex> = LazyLock::new(|| {
     regex(
@@ -47,10 +51,10 @@ pub static MONO: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A whole line that is a page number: `12`, `- 12 -`, `Page 3 of 9`, `xiv`, `A-7`.
+/// A whole line that is a page number: `12`, `- 12 -`, `Page 3 of 9`, `xiv`, `A-7`; in brackets it would number a formula.
 pub static PAGE_NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"^\W*(?i:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxlc]{1,6}|[IVXLC]{1,6}|[A-Z]{1,2}[-–.]\d{1,3})(?i:\s*(?:of|/|\||von)\s*\d{1,4})?\W*$",
+        r"^[^\w()\[\]]*(?i:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxlc]{1,6}|[IVXLC]{1,6}|[A-Z]{1,2}[-–.]\d{1,3})(?i:\s*(?:of|/|\||von)\s*\d{1,4})?[^\w()\[\]]*$",
     )
 });
 
@@ -104,7 +108,7 @@ mod tests {
         for yes in ["12", "- 12 -", "Page 3 of 9", "xiv", "A-7", "3 / 40"] {
             assert!(PAGE_NUMBER.is_match(yes), "{yes}");
         }
-        for no in ["12 apples", "2.5 %", "12345", "mild"] {
+        for no in ["12 apples", "(24)", "2.5 %", "12345", "mild"] {
             assert!(!PAGE_NUMBER.is_match(no), "{no}");
         }
     }
@@ -112,6 +116,11 @@ mod tests {
     #[test]
     fn marks_bullets_numbers_and_sections_are_told_apart() {
         assert!(MARK.is_match("•") && MARK.is_match("(b)") && !MARK.is_match("b"));
+        assert!(
+            HEADING_NUMBER.is_match("2.1.1")
+                && HEADING_NUMBER.is_match("IV.")
+                && !HEADING_NUMBER.is_match("In")
+        );
         assert!(BULLET.is_match("– item") && BULLET.is_match("o item") && !BULLET.is_match("one"));
         assert!(NUMBER.is_match("iv) item") && !NUMBER.is_match("12 men"));
         let number = SECTION.captures("Appendix B.3 Proofs").map(|c| c[1].to_string());

@@ -6,7 +6,7 @@ use crate::lines::{chunks, hull_of, line_indices, lines_of, median};
 use crate::page::{Kind, Region, Word};
 use crate::tables::aligned;
 
-use super::patterns::MARK;
+use super::patterns::{HEADING_NUMBER, MARK, plain};
 use super::reads::prose;
 
 /// Words further apart than this many line heights belong to different runs.
@@ -124,6 +124,41 @@ fn suffices(claim: &Claim, kind: Kind, run: &Rect, page: Rect) -> bool {
     let short = matches!(kind, Kind::Header | Kind::Footer | Kind::Title | Kind::Heading);
     let outside = (1.0 - claim.cover) * run.width();
     claim.cover >= 0.75 || claim.cover >= 0.3 && (short || outside < 0.2 * page.width())
+}
+
+/// Gives a run that no region takes to the text region whose line it continues: the last word of a line that is spaced out, the
+/// number before a heading, the mark before an item. Returns the words that are still left.
+pub(super) fn join_strays(regions: &mut [Region], left: Vec<Word>) -> Vec<Word> {
+    let text = |k: Kind| {
+        matches!(k, Kind::Text | Kind::List | Kind::Reference | Kind::Caption | Kind::Title | Kind::Heading)
+    };
+    let lines: Vec<(usize, Rect)> = regions
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| text(r.kind))
+        .flat_map(|(k, r)| line_boxes(&r.words).into_iter().map(move |b| (k, b)))
+        .collect();
+    let mut out = Vec::new();
+    for run in runs_of(&left, RUN_GAP) {
+        let hull = hull_of(&run);
+        let said = plain(&run);
+        let leads = MARK.is_match(&said) || HEADING_NUMBER.is_match(&said);
+        let gap = |b: &Rect| -b.overlap_x(&hull);
+        let continued = lines
+            .iter()
+            .filter(|(_, b)| {
+                let height = hull.height().min(b.height());
+                let reach = if leads && hull.x1 < b.x0 { 2.5 } else { 1.2 } * height;
+                let sizes = hull.height() / b.height().max(1e-6);
+                b.overlap_y(&hull) > 0.7 * height && gap(b) < reach && (0.7..1.4).contains(&sizes)
+            })
+            .min_by(|(_, a), (_, b)| gap(a).total_cmp(&gap(b)));
+        match continued {
+            Some(&(k, _)) => regions[k].words.extend(run),
+            None => out.extend(run),
+        }
+    }
+    out
 }
 
 /// Boxes of regions that hold words become those words' hulls; tables, figures and charts only grow.
@@ -292,6 +327,21 @@ mod tests {
         words.extend(line(5, 0.0, 300.0));
         let got = assign(&words, &regions);
         assert_eq!(got.members.iter().map(Vec::len).collect::<Vec<_>>(), [0, 5, 0, 5]);
+    }
+
+    #[test]
+    fn stray_words_join_the_line_that_they_continue() {
+        let mut regions = vec![
+            Region { words: line(4, 100.0, 0.0), ..region(Kind::Heading, [100.0, 0.0, 280.0, 10.0]) },
+            Region { words: line(4, 100.0, 50.0), ..region(Kind::Text, [100.0, 50.0, 280.0, 60.0]) },
+        ];
+        let strays = vec![
+            word("2.1", 60.0, 0.0, 80.0, 10.0),
+            word("of", 286.0, 50.0, 300.0, 60.0),
+            word("far", 310.0, 0.0, 330.0, 10.0),
+        ];
+        let left = join_strays(&mut regions, strays);
+        assert_eq!((regions[0].words.len(), regions[1].words.len(), left.len()), (5, 5, 1));
     }
 
     #[test]

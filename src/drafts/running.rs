@@ -1,6 +1,6 @@
 //! Running matter: headers, footers and page numbers at the edges of a page, and footnotes at the bottom of its columns.
 
-use crate::geometry::Rect;
+use crate::geometry::{Rect, hull};
 use crate::lines::{hull_of, median};
 use crate::page::{Kind, Region, Rules, Word};
 
@@ -89,22 +89,18 @@ fn mark_bands(regions: &mut [Region], sheet: Sheet, edge: Edge) {
     let mut marked: Vec<usize> = Vec::new();
     for _ in 0..2 {
         let band = outermost_band(regions, &marked, edge);
-        let others = || {
-            regions
-                .iter()
-                .enumerate()
-                .filter(|(i, r)| !band.contains(i) && !marked.contains(i) && !r.words.is_empty())
-        };
-        let body_words: usize =
-            others().filter(|(_, r)| reads_as_body(r.kind)).map(|(_, r)| r.words.len()).sum();
-        let signed = band.iter().any(|&i| has_sign(&regions[i], sheet));
-        let apart = stands_apart(regions, &band, others().map(|(_, r)| r.bbox));
-        if band.is_empty()
-            || !apart
-            || !signed
-            || body_words < LEAST_BODY_WORDS
-            || !band.iter().all(|&i| could_run(&regions[i], sheet))
-        {
+        let others: Vec<&Region> = (0..regions.len())
+            .filter(|i| !band.contains(i) && !marked.contains(i))
+            .map(|i| &regions[i])
+            .filter(|r| !r.words.is_empty())
+            .collect();
+        let body_words: usize = others.iter().filter(|r| reads_as_body(r.kind)).map(|r| r.words.len()).sum();
+        let spread = is_spread(regions, &band);
+        let signed = spread || band.iter().any(|&i| has_sign(&regions[i], sheet));
+        let white = if spread { 0.3 } else { 1.2 };
+        let apart = white_between(regions, &band, &others) > white;
+        let short = band.iter().all(|&i| could_run(&regions[i], sheet, edge));
+        if band.is_empty() || !short || !signed || !apart || body_words < LEAST_BODY_WORDS {
             return;
         }
         for &i in &band {
@@ -114,6 +110,13 @@ fn mark_bands(regions: &mut [Region], sheet: Sheet, edge: Edge) {
         }
         marked.extend(band);
     }
+}
+
+/// Three or more lines on one level with wide gaps between them: left, middle and right of a footer.
+fn is_spread(regions: &[Region], band: &[usize]) -> bool {
+    let mut boxes: Vec<Rect> = band.iter().map(|&i| regions[i].bbox).collect();
+    boxes.sort_by(|a, b| a.x0.total_cmp(&b.x0));
+    boxes.len() >= 3 && boxes.windows(2).all(|p| p[1].x0 - p[0].x1 > 3.0 * p[0].height().max(p[1].height()))
 }
 
 fn reads_as_body(kind: Kind) -> bool {
@@ -136,13 +139,14 @@ fn outermost_band(regions: &[Region], marked: &[usize], edge: Edge) -> Vec<usize
     candidates.into_iter().filter(level).collect()
 }
 
-/// Short, in the outer part of the page, of a kind that running matter comes as.
-fn could_run(region: &Region, sheet: Sheet) -> bool {
+/// Short, in the outer part of the page, of a kind that running matter comes as. A heading with nothing below it is none.
+fn could_run(region: &Region, sheet: Sheet, edge: Edge) -> bool {
     let b = region.bbox;
     let place = b.center().1 / sheet.height.max(1.0);
     let outer = !(EDGE..=1.0 - EDGE).contains(&place);
     let logo = region.kind == Kind::Figure && region.words.len() <= 6 && b.height() < 0.08 * sheet.height;
-    let text = is_plain(region.kind)
+    let heading = edge == Edge::Bottom && matches!(region.kind, Kind::Title | Kind::Heading);
+    let text = (is_plain(region.kind) || heading)
         && line_boxes(&region.words).len() <= 2
         && !CAPTION.is_match(&plain(&region.words));
     outer && (is_running(region.kind) || logo || text)
@@ -169,11 +173,12 @@ fn number_apart(words: &[Word]) -> bool {
         && ends.into_iter().flatten().any(|run| PAGE_NUMBER.is_match(&plain(run)))
 }
 
-/// White between the band and all other regions: more than 1.2 of its own line heights.
-fn stands_apart(regions: &[Region], band: &[usize], others: impl Iterator<Item = Rect>) -> bool {
-    let hull = crate::geometry::hull(band.iter().map(|&i| regions[i].bbox)).unwrap_or_default();
+/// White between the band and the nearest other region, in line heights of the band.
+fn white_between(regions: &[Region], band: &[usize], others: &[&Region]) -> f32 {
+    let hull = hull(band.iter().map(|&i| regions[i].bbox)).unwrap_or_default();
     let line = median(band.iter().flat_map(|&i| regions[i].words.iter().map(|w| w.bbox.height())));
-    others.fold(f32::INFINITY, |gap, b| gap.min(-b.overlap_y(&hull))) > 1.2 * line
+    let gap = others.iter().map(|r| -r.bbox.overlap_y(&hull)).fold(f32::INFINITY, f32::min);
+    gap / line.max(1.0)
 }
 
 /// Marks small text at the bottom of its column as a footnote: it starts with a mark, or a short rule stands above it.
@@ -293,6 +298,24 @@ mod tests {
             line(Kind::Text, "12", 900.0, 35.0, 20.0),
         ]);
         assert_eq!(got, [Kind::Header, Kind::PageNumber]);
+    }
+
+    #[test]
+    fn items_spread_over_the_last_line_are_a_footer() {
+        let mut regions: Vec<Region> = [("Revision 2", 50.0), ("P/N 119", 420.0), ("June", 850.0)]
+            .map(|(t, x)| line(Kind::Text, t, x, 945.0, 20.0))
+            .into();
+        regions.push(line(Kind::Text, "last line of the body just above it", 50.0, 915.0, 20.0));
+        assert_eq!(kinds_with(regions), [Kind::Footer, Kind::Footer, Kind::Footer, Kind::Text]);
+    }
+
+    #[test]
+    fn heading_beside_the_page_number_below_everything_is_a_footer() {
+        let got = kinds_with(vec![
+            line(Kind::Heading, "COMPANY", 50.0, 940.0, 30.0),
+            line(Kind::Text, "1", 900.0, 945.0, 20.0),
+        ]);
+        assert_eq!(got, [Kind::Footer, Kind::PageNumber]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::tables::read_table;
 use super::order::{Direction, xycut};
 use super::patterns::{CAPTION, monospaced, plain};
 use super::reads::{Verdict, second_thoughts};
-use super::regions::{assign, bare_region, fit_box, group_leftover, grow_tables, runs_of};
+use super::regions::{assign, bare_region, fit_box, group_leftover, grow_tables, join_strays, runs_of};
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
 use super::{PageNets, PageWords};
 
@@ -61,6 +61,7 @@ fn filled_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
         regions.extend(replacements(seen_again, &rejected, &regions));
     }
     let left = give_words(&mut regions, &page.words);
+    let left = join_strays(&mut regions, left);
     regions.retain_mut(|r| keeps(r, &page.raster));
     regions.iter_mut().for_each(fit_box);
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
@@ -79,13 +80,16 @@ fn give_words(regions: &mut [Region], words: &[Word]) -> Vec<Word> {
 
 /// Regions of the second look inside the boxes of rejected regions that no other region covers.
 fn replacements(seen_again: Vec<Region>, rejected: &[Rect], kept: &[Region]) -> Vec<Region> {
-    seen_again
-        .into_iter()
-        .filter(|r| {
-            rejected.iter().any(|b| r.bbox.overlap_of_smaller(b) > 0.75)
-                && !kept.iter().any(|k| r.bbox.overlap_of_smaller(&k.bbox) > 0.3)
-        })
-        .collect()
+    let mut taken: Vec<Rect> = kept.iter().map(|r| r.bbox).collect();
+    let mut out = Vec::new();
+    for region in seen_again {
+        let inside = rejected.iter().any(|b| region.bbox.overlap_of_smaller(b) > 0.75);
+        if inside && !taken.iter().any(|t| region.bbox.overlap_of_smaller(t) > 0.3) {
+            taken.push(region.bbox);
+            out.push(region);
+        }
+    }
+    out
 }
 
 /// Regions without words are kept as pictures where they are figures, charts or tables (of a script that nothing read) and
