@@ -144,21 +144,31 @@ pub(super) fn join_strays(regions: &mut [Region], left: Vec<Word>) -> Vec<Word> 
         let said = plain(&run);
         let leads = MARK.is_match(&said) || HEADING_NUMBER.is_match(&said);
         let gap = |b: &Rect| -b.overlap_x(&hull);
-        let continued = lines
+        let continues = |b: &Rect| {
+            let height = hull.height().min(b.height());
+            let reach = if leads && hull.x1 < b.x0 { 2.5 } else { 1.2 } * height;
+            let sizes = hull.height() / b.height().max(1e-6);
+            b.overlap_y(&hull) > 0.7 * height && gap(b) < reach && (0.7..1.4).contains(&sizes)
+        };
+        let line = lines
             .iter()
-            .filter(|(_, b)| {
-                let height = hull.height().min(b.height());
-                let reach = if leads && hull.x1 < b.x0 { 2.5 } else { 1.2 } * height;
-                let sizes = hull.height() / b.height().max(1e-6);
-                b.overlap_y(&hull) > 0.7 * height && gap(b) < reach && (0.7..1.4).contains(&sizes)
-            })
+            .filter(|(k, b)| continues(b) && !reaches_over(*k, &hull, regions))
             .min_by(|(_, a), (_, b)| gap(a).total_cmp(&gap(b)));
-        match continued {
+        match line {
             Some(&(k, _)) => regions[k].words.extend(run),
             None => out.extend(run),
         }
     }
     out
+}
+
+/// Would region `at`, grown over `hull`, overlap another region that neither of them overlaps now?
+fn reaches_over(at: usize, hull: &Rect, regions: &[Region]) -> bool {
+    let overlap = |a: &Rect, b: &Rect| a.overlap_x(b) > 3.0 && a.overlap_y(b) > 3.0;
+    let own = hull_of(&regions[at].words);
+    let both = own.union(hull);
+    let others = regions.iter().enumerate().filter(|(k, r)| *k != at && !r.words.is_empty());
+    others.map(|(_, r)| hull_of(&r.words)).any(|b| overlap(&both, &b) && !overlap(&own, &b))
 }
 
 /// Boxes of regions that hold words become those words' hulls; tables, figures and charts only grow.
@@ -342,6 +352,11 @@ mod tests {
         ];
         let left = join_strays(&mut regions, strays);
         assert_eq!((regions[0].words.len(), regions[1].words.len(), left.len()), (5, 5, 1));
+        let beside = Region { words: line(4, 284.0, 10.0), ..region(Kind::Text, [284.0, 10.0, 460.0, 20.0]) };
+        regions.push(beside);
+        let dot = word(".", 285.0, 0.0, 290.0, 10.0);
+        regions[0].words.extend(line(4, 100.0, 14.0));
+        assert_eq!(join_strays(&mut regions, vec![dot]).len(), 1);
     }
 
     #[test]

@@ -35,12 +35,19 @@ pub(super) struct Sheet {
 }
 
 /// Changes to Header, Footer or PageNumber what the layout network or the rules below take for running matter, and back to
-/// Text what the network put into the middle of the page. Where most of a page would be running matter, none of it is.
+/// text what the network took for it in the middle of the page or tight to the body. Where most of a page would be running
+/// matter, none of it is.
 pub(super) fn mark_running(regions: &mut [Region], sheet: Sheet) {
-    for region in regions.iter_mut() {
+    for at in 0..regions.len() {
+        let region = &regions[at];
         if is_running(region.kind) && !at_edge(region, sheet) {
-            region.kind = Kind::Text;
+            regions[at].kind = Kind::Text;
+        } else if is_running(region.kind) && tight_to_body(at, regions, sheet) {
+            let line = line_boxes(&region.words).len() == 1 && region.kind == Kind::Header;
+            regions[at].kind = if line { Kind::Heading } else { Kind::Text };
         }
+    }
+    for region in regions.iter_mut() {
         if (is_plain(region.kind) || is_running(region.kind)) && is_page_number(region, sheet) {
             region.kind = Kind::PageNumber;
         }
@@ -70,6 +77,21 @@ fn at_edge(region: &Region, sheet: Sheet) -> bool {
     !(EDGE..=1.0 - EDGE).contains(&place) && line_boxes(&region.words).len() <= MOST_LINES
 }
 
+/// Running matter stands apart. What has the size of the body, and a text region less than 0.6 of its line height away, is the
+/// first heading or the last line of the page's text.
+fn tight_to_body(at: usize, regions: &[Region], sheet: Sheet) -> bool {
+    let region = &regions[at];
+    let b = region.bbox;
+    let size = median(region.words.iter().map(|w| w.size));
+    let line = median(region.words.iter().map(|w| w.bbox.height()));
+    let text =
+        |r: &Region| matches!(r.kind, Kind::Text | Kind::List | Kind::Reference) && !r.words.is_empty();
+    let near = |r: &Region| r.bbox.overlap_x(&b) > 0.0 && -r.bbox.overlap_y(&b) < 0.6 * line;
+    size >= SMALL * sheet.body
+        && !PAGE_NUMBER.is_match(&plain(&region.words))
+        && regions.iter().enumerate().any(|(k, r)| k != at && text(r) && near(r))
+}
+
 fn is_page_number(region: &Region, sheet: Sheet) -> bool {
     let reach = NUMBER_EDGE * (sheet.bottom - sheet.top);
     let edge = region.bbox.y1 < sheet.top + reach || region.bbox.y0 > sheet.bottom - reach;
@@ -82,33 +104,36 @@ enum Edge {
     Bottom,
 }
 
-/// Marks the outermost bands of text at one edge as running matter, two at most (a line and the page number under it): short
-/// regions on one level in the outer part of the page, with white between them and the rest, and with a sign that they are
-/// no text of the page.
+/// Marks the outermost bands of text at one edge as running matter: short regions on one level in the outer part of the page,
+/// with a sign that they are no text of the page. White must stand between them and the rest; bands may be close to each
+/// other (a line and the page number under it), three at most.
 fn mark_bands(regions: &mut [Region], sheet: Sheet, edge: Edge) {
-    let mut marked: Vec<usize> = Vec::new();
-    for _ in 0..2 {
-        let band = outermost_band(regions, &marked, edge);
+    let mut passed: Vec<usize> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for _ in 0..3 {
+        let band = outermost_band(regions, &passed, edge);
+        let spread = is_spread(regions, &band);
+        let signed = spread || band.iter().any(|&i| has_sign(&regions[i], sheet));
+        if band.is_empty() || !signed || !band.iter().all(|&i| could_run(&regions[i], sheet, edge)) {
+            return;
+        }
+        passed.extend(&band);
+        open.extend(band);
         let others: Vec<&Region> = (0..regions.len())
-            .filter(|i| !band.contains(i) && !marked.contains(i))
+            .filter(|i| !passed.contains(i))
             .map(|i| &regions[i])
             .filter(|r| !r.words.is_empty())
             .collect();
         let body_words: usize = others.iter().filter(|r| reads_as_body(r.kind)).map(|r| r.words.len()).sum();
-        let spread = is_spread(regions, &band);
-        let signed = spread || band.iter().any(|&i| has_sign(&regions[i], sheet));
-        let white = if spread { 0.3 } else { 1.2 };
-        let apart = white_between(regions, &band, &others) > white;
-        let short = band.iter().all(|&i| could_run(&regions[i], sheet, edge));
-        if band.is_empty() || !short || !signed || !apart || body_words < LEAST_BODY_WORDS {
+        let white = white_between(regions, &open, &others);
+        if body_words < LEAST_BODY_WORDS {
             return;
         }
-        for &i in &band {
-            if !is_running(regions[i].kind) {
+        if white > if spread { 0.3 } else { 1.2 } {
+            for i in open.drain(..).filter(|&i| !is_running(regions[i].kind)).collect::<Vec<_>>() {
                 regions[i].kind = if edge == Edge::Top { Kind::Header } else { Kind::Footer };
             }
         }
-        marked.extend(band);
     }
 }
 
@@ -316,6 +341,20 @@ mod tests {
             line(Kind::Text, "1", 900.0, 945.0, 20.0),
         ]);
         assert_eq!(got, [Kind::Footer, Kind::PageNumber]);
+    }
+
+    #[test]
+    fn header_tight_to_the_text_below_it_is_a_heading() {
+        let tight = vec![
+            line(Kind::Header, "2. BACKGROUND", 50.0, 35.0, 20.0),
+            line(Kind::Text, "text below", 50.0, 60.0, 20.0),
+        ];
+        assert_eq!(kinds_with(tight), [Kind::Heading, Kind::Text]);
+        let apart = vec![
+            line(Kind::Header, "2. BACKGROUND", 50.0, 35.0, 20.0),
+            line(Kind::Text, "text below", 50.0, 85.0, 20.0),
+        ];
+        assert_eq!(kinds_with(apart), [Kind::Header, Kind::Text]);
     }
 
     #[test]
