@@ -1,5 +1,12 @@
 //! Everything that proposes what stands on a page. (being built)
 
+pub mod order;
+pub mod patterns;
+mod reads;
+mod regions;
+mod running;
+pub mod structure;
+
 use crate::geometry::Rect;
 use crate::page::{Cell, Kind, Region, Rules, Word};
 use crate::raster::Raster;

@@ -1,0 +1,135 @@
+//! What captions, list marks, section numbers, typewriter fonts and running lines look like. Shared by the structure of a page
+//! and by the paragraphs of a document.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::page::Word;
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("patterns of this file are constant and tested")
+}
+
+/// Start of a caption: `Figure 3`, `Tab. IV`, `Source:`; a number must follow the word.
+pub static CAPTION: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^\W*(?:(?i:fig(?:ure)?|table|tab|chart|scheme|plate|exhibit|listing|abb(?:ildung)?|tabelle|tableau|figura|tabla)s?\.?\s*(?:\d|[IVX]+\b)|(?i:notes?|sources?)\s*:|[图圖表]\s*\d)",
+    )
+});
+
+/// A whole word that is a list mark: a bullet, `3.`, `(b)`.
+pub static MARK: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:[•●▪■◦‣∙·*➢❑☐✓▶\x{f000}-\x{f0ff}\x{84}]|\(?\d{1,2}[.)]|\(?[a-z]\))$"));
+
+/// A whole piece of text that numbers the heading after it: `2.1`, `IV.`, `B`.
+pub static HEADING_NUMBER: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:\d{1,2}(?:\.\d{1,2}){0,3}|[A-Z](?:\.\d{1,2}){0,3}|[IVX]{1,4})\.?$"));
+
+/// A bullet at the start of an item, with the space after it.
+pub static BULLET: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f0a7}\x{f0a3}\x{f0b7}\x{f0fc}\x{f0d8}\x{f06e}\x{f076}\x{f02d}\x{84}]|o)\s+",
+    )
+});
+
+/// A number at the start of an item, with the space after it: `3. `, `(b) `, `iv) `.
+pub static NUMBER: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*(\(?\d{1,2}[.)]|\(?[a-z][.)]|\(?[ivx]{1,4}[.)])\s+"));
+
+/// Section number at the start of a heading; group 1 is the number: `2.1`, `IV`, `B.3`.
+pub static SECTION: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^\s*(?:(?i:chapter|section|appendix)\s+)?((?:\d{1,2}|[A-Z]|[IVX]{1,4})(?:\.\d{1,2}){0,3})\.?\s+\S",
+    )
+});
+
+/// Names of typewriter fonts, lower case.
+pub static MONO: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"mono|courier|consol|typewr|cmtt|cmsltt|nimbusmon|inconsolata|menlo|fira ?code|source ?code|lucidatype|txtt|pcrr",
+    )
+});
+
+/// A whole line that is a page number: `12`, `- 12 -`, `Page 3 of 9`, `xiv`, `A-7`; in brackets it would number a formula.
+pub static PAGE_NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^[^\w()\[\]]*(?i:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxlc]{1,6}|[IVXLC]{1,6}|[A-Z]{1,2}[-–.]\d{1,3})(?i:\s*(?:of|/|\||von)\s*\d{1,4})?[^\w()\[\]]*$",
+    )
+});
+
+/// What only running lines say: rights, addresses of the web, mail addresses, identifiers of the publication.
+pub static IMPRINT: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?i)©|\(c\)\s*\d{4}|copyright|all rights reserved|https?://|\bwww\.|\bdoi\b|\bissn\b|\bisbn\b|\S@\S+\.\w|confidential|\bpage \d{1,4}\b",
+    )
+});
+
+/// Start of a footnote: a number or one of the usual signs, then text (with or without a space).
+pub static FOOTNOTE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"^\s*(?:[*∗†‡§¶]{1,3}|\(?\d{1,3}\)?|[¹²³⁰-⁹]+|[a-z])[.)]?\s*[\p{Lu}\p{Lo}“”\x22(‘]")
+});
+
+/// Joined text of some words, as they come.
+pub fn plain(words: &[Word]) -> String {
+    let parts: Vec<&str> = words.iter().map(|w| w.text.as_str()).collect();
+    parts.join(" ")
+}
+
+/// Is this text set in a typewriter font? More than 80 % of its characters must be; pictures have no fonts.
+pub fn monospaced(words: &[Word]) -> bool {
+    let (mut all, mut mono) = (0usize, 0usize);
+    for word in words {
+        let n = word.text.chars().count();
+        all += n;
+        if MONO.is_match(&word.font) {
+            mono += n;
+        }
+    }
+    all > 0 && mono as f32 > 0.8 * all as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_need_a_number() {
+        for yes in ["Figure 3: The map", "Table IV. Results", "Fig. 2", "Source: Eurostat", "表 3 结果"] {
+            assert!(CAPTION.is_match(yes), "{yes}");
+        }
+        for no in ["Table is shown", "Figures of speech", "Notes on a scandal"] {
+            assert!(!CAPTION.is_match(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn page_numbers_are_whole_lines() {
+        for yes in ["12", "- 12 -", "Page 3 of 9", "xiv", "A-7", "3 / 40"] {
+            assert!(PAGE_NUMBER.is_match(yes), "{yes}");
+        }
+        for no in ["12 apples", "(24)", "2.5 %", "12345", "mild"] {
+            assert!(!PAGE_NUMBER.is_match(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn marks_bullets_numbers_and_sections_are_told_apart() {
+        assert!(MARK.is_match("•") && MARK.is_match("(b)") && !MARK.is_match("b"));
+        assert!(
+            HEADING_NUMBER.is_match("2.1.1")
+                && HEADING_NUMBER.is_match("IV.")
+                && !HEADING_NUMBER.is_match("In")
+        );
+        assert!(BULLET.is_match("– item") && BULLET.is_match("o item") && !BULLET.is_match("one"));
+        assert!(NUMBER.is_match("iv) item") && !NUMBER.is_match("12 men"));
+        let number = SECTION.captures("Appendix B.3 Proofs").map(|c| c[1].to_string());
+        assert_eq!(number.as_deref(), Some("B.3"));
+        assert!(
+            FOOTNOTE.is_match("1See the note")
+                && FOOTNOTE.is_match("* Corresponding")
+                && !FOOTNOTE.is_match("The")
+        );
+        assert!(IMPRINT.is_match("© 2020 The Authors") && !IMPRINT.is_match("The authors"));
+    }
+}
