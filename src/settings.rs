@@ -107,3 +107,23 @@ impl Default for OutputSettings {
         }
     }
 }
+
+/// Where a run writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A folder for each input below this one.
+    Folder(PathBuf),
+    /// One input, one format, pages in order.
+    Stdout,
+}
+
+/// What happens where output exists already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// The run is refused before any work.
+    Refuse,
+    /// An input's earlier output is removed when its turn comes.
+    Overwrite,
+    /// Pages that are there and were made from the same input by the same settings and model are kept.
+    Resume,
+}

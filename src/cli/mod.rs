@@ -1,6 +1,35 @@
-//! (being built)
+//! The command line: arguments -> settings -> the batch -> messages and an exit code. Nothing here knows how pages are read.
+
+mod args;
+mod convert;
+mod doctor;
+mod exit;
+mod locate;
+mod log;
+mod models;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+
+/// First argument of the child processes that rasterise; not for people.
+const RASTER_COMMAND: &str = "__raster";
 
 /// Runs the program.
-pub fn run() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn run() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == RASTER_COMMAND) {
+        return crate::pdf::child::child_main();
+    }
+    let outcome = match Arguments::try_parse() {
+        Err(error) => report::usage(&error),
+        Ok(Arguments { command }) => match command {
+            Command::Convert(arguments) => convert::convert(&arguments),
+            Command::Models(arguments) => models::models(&arguments),
+            Command::Doctor(_) => doctor::doctor(),
+        },
+    };
+    outcome.into()
 }

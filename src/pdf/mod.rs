@@ -1,5 +1,7 @@
 //! PDF files and pictures -> page evidence. (being built)
 
+pub mod child;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,0 +1,184 @@
+//! `run.jsonl` in the output folder: what happened, one JSON object a line, appended as it happens.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::identity::Provenance;
+use super::output::OutputError;
+use crate::document::PageStatus;
+
+/// Name of the journal in the output folder.
+pub const JOURNAL_NAME: &str = "run.jsonl";
+
+/// Something that happened in a run. The journal and the JSON log have the same form.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Record {
+    RunStarted {
+        docparse: String,
+        settings_sha256: String,
+        jobs: usize,
+        files: usize,
+    },
+    FileOpened {
+        file: String,
+        /// Folder of its output, relative to the journal's.
+        output: String,
+        /// Pages of the file that are asked for.
+        pages: usize,
+        /// Of these, pages that an earlier run had finished.
+        kept: usize,
+    },
+    Page(PageRecord),
+    File(FileRecord),
+    FileFailed {
+        file: String,
+        reason: String,
+    },
+    Warning {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        page: Option<u32>,
+        message: String,
+    },
+    RunFinished(Summary),
+}
+
+/// One page that was read, or could not be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PageRecord {
+    pub file: String,
+    pub output: String,
+    pub page: u32,
+    pub status: PageStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// CPU seconds by stage.
+    pub seconds: BTreeMap<&'static str, f64>,
+    pub counts: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+/// One file of which every page that was asked for is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileRecord {
+    pub file: String,
+    pub output: String,
+    /// Page numbers, as `--pages` takes them.
+    pub pages: String,
+    pub partial: Vec<u32>,
+    pub failed: Vec<u32>,
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+/// A run in figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    pub files: usize,
+    /// Pages that this run read; with `kept` and `failed` ones.
+    pub pages: usize,
+    pub ok: usize,
+    pub partial: usize,
+    pub failed: usize,
+    /// Pages of an earlier run that were kept; they count in `ok` and `partial` too.
+    pub kept: usize,
+    pub files_failed: usize,
+    pub seconds: f64,
+    /// The signal that stopped the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+/// The open journal.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: std::path::PathBuf,
+}
+
+impl Journal {
+    /// Opens the journal in `folder` for appending. A line that a killed run left unfinished is closed first.
+    pub fn open(folder: &Path) -> Result<Journal, OutputError> {
+        let path = folder.join(JOURNAL_NAME);
+        let open = || -> io::Result<File> {
+            let mut file = File::options().create(true).append(true).read(true).open(&path)?;
+            if file.seek(SeekFrom::End(0))? > 0 {
+                file.seek(SeekFrom::End(-1))?;
+                let mut last = [0];
+                file.read_exact(&mut last)?;
+                if last != *b"\n" {
+                    file.write_all(b"\n")?;
+                }
+            }
+            Ok(file)
+        };
+        let file = open().map_err(OutputError::at(&path))?;
+        Ok(Journal { file, path })
+    }
+
+    /// Appends one line with one write.
+    pub fn append(&mut self, record: &Record) -> Result<(), OutputError> {
+        let mut line = serde_json::to_vec(record).expect("records are plain data");
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(OutputError::at(&self.path))
+    }
+}
+
+/// The last record of each finished file in the journal in `folder`, by output folder. Lines that cannot be read are passed over.
+pub fn finished_files(folder: &Path) -> HashMap<String, FileRecord> {
+    #[derive(Deserialize)]
+    struct Line {
+        event: String,
+        #[serde(flatten)]
+        record: FileRecord,
+    }
+    let Ok(file) = File::open(folder.join(JOURNAL_NAME)) else { return HashMap::new() };
+    io::BufReader::new(file)
+        .split(b'\n')
+        .map_while(Result::ok)
+        .filter_map(|line| serde_json::from_slice::<Line>(&line).ok())
+        .filter(|line| line.event == "file")
+        .map(|line| (line.record.output.clone(), line.record))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_record(pages: &str) -> FileRecord {
+        FileRecord {
+            file: "a.pdf".into(),
+            output: "a".into(),
+            pages: pages.into(),
+            partial: vec![2],
+            failed: Vec::new(),
+            provenance: Provenance {
+                docparse: "1".into(),
+                model: None,
+                settings_sha256: "s".into(),
+                input_sha256: "i".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_torn_line_is_closed_and_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        Journal::open(dir.path()).unwrap().append(&Record::File(file_record("1-3"))).unwrap();
+        let path = dir.path().join(JOURNAL_NAME);
+        let mut torn = std::fs::read(&path).unwrap();
+        torn.extend_from_slice(b"{\"event\":\"fi");
+        std::fs::write(&path, torn).unwrap();
+        Journal::open(dir.path()).unwrap().append(&Record::File(file_record("1-4"))).unwrap();
+        assert_eq!(finished_files(dir.path())["a"], file_record("1-4"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
+    }
+}

@@ -1,0 +1,366 @@
+//! The command line as it is typed. The only place where a flag is described.
+
+use std::path::PathBuf;
+
+use clap::builder::{NonEmptyStringValueParser, PossibleValue};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::batch::pages::PageRanges;
+use crate::settings::{Acceptance, Device, Drafters, Format};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  every requested page came out
+    1  finished, but a page or a file failed
+    2  the command line is wrong
+    3  a model or a native library is missing or does not match
+    4  output cannot be written, or exists already
+    5  nothing failed, but some pages came out only in part
+  130  stopped by Ctrl-C (143: by SIGTERM); finished pages are kept, `--resume` goes on";
+
+const EXAMPLES: &str = "\
+Examples:
+  docparse convert report.pdf -o out/            one file to out/report/
+  docparse convert scans/ more.tif -o out/       a directory tree and a picture
+  docparse convert report.pdf --pages 2-4 -o -   three pages as Markdown to stdout
+  find . -name '*.pdf' -print0 | docparse convert --files-from - -0 -o out/ --resume";
+
+/// Converts PDFs and page pictures to Markdown and JSON.
+#[derive(Debug, Parser)]
+#[command(name = "docparse", version, after_help = EXIT_CODES, max_term_width = 100, propagate_version = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Convert(Box<ConvertArguments>),
+    Models(ModelsArguments),
+    Doctor(DoctorArguments),
+}
+
+/// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.
+///
+/// Every page becomes `page-0001.md` and `page-0001.json` in a folder named after its file; once all pages of a file are
+/// done, `document.md` and `document.json` stand beside them. A page or file that fails is reported and the rest converted.
+#[derive(Args, Debug)]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct ConvertArguments {
+    /// Files, directories (searched for PDFs and pictures), or `-` for stdin.
+    #[arg(value_name = "INPUT", required_unless_present = "files_from")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+
+    #[command(flatten)]
+    pub(crate) decode: DecodeArguments,
+
+    #[command(flatten)]
+    pub(crate) messages: MessageArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct InputArguments {
+    /// Read further inputs from FILE, one a line (`-` = stdin).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) files_from: Option<PathBuf>,
+
+    /// Names in the `--files-from` list end in NUL, as `find -print0` writes them.
+    #[arg(short = '0', long = "null", requires = "files_from")]
+    pub(crate) nul: bool,
+
+    /// Pages to convert: `1-3,7`, `5-`, `-3`; they count from 1.
+    #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
+    pub(crate) pages: Option<PageRanges>,
+
+    /// Password of encrypted PDFs (env `DOCPARSE_PASSWORD`).
+    ///
+    /// Other users of the machine can see it in the list of processes; `--password-file` and the variable are not shown there.
+    #[arg(long, value_name = "PASSWORD", conflicts_with = "password_file")]
+    pub(crate) password: Option<String>,
+
+    /// Read the password from the first line of FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// Folder to write to, or `-` to write one input to stdout.
+    ///
+    /// To stdout, pages come in page order as they are done: as Markdown, as text, or as one line of JSON each.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    /// What to write: md, json, text (comma-separated or repeated) [default: md,json; to stdout: md].
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true)]
+    pub(crate) format: Vec<FormatArgument>,
+
+    /// Keep pages that an earlier run finished with the same input, settings and model.
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(crate) resume: bool,
+
+    /// Replace the output of an earlier run.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Save figures as PNG files and link them (the default, except to stdout).
+    #[arg(long, overrides_with = "no_figures")]
+    pub(crate) figures: bool,
+
+    /// Save no figures.
+    #[arg(long)]
+    pub(crate) no_figures: bool,
+
+    /// Keep headers, footers and page numbers in the Markdown.
+    #[arg(long)]
+    pub(crate) running_matter: bool,
+
+    /// Leave the `<!-- page 3 -->` comments out of `document.md`.
+    #[arg(long)]
+    pub(crate) no_page_markers: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct RunArguments {
+    /// Pages that are read at the same time (0 = one per core).
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
+
+    /// Where the model runs: auto, cpu, cuda, cuda:0, cuda:0,1.
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    pub(crate) device: Device,
+
+    /// Model pack: a folder, a name, or `none` [default: nano].
+    ///
+    /// A name is looked up in `models/` beside the program and in the folders above it. `none` writes the drafts (text layer,
+    /// OCR, layout, tables) unverified: the fast way to clean text.
+    #[arg(long, value_name = "DIR|NAME|none", env = "DOCPARSE_MODEL", hide_env_values = true,
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) model: Option<String>,
+
+    /// Resolution at which PDF pages are rendered [default: what the model was made for, else 200].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(36..=1200))]
+    pub(crate) dpi: Option<u16>,
+
+    /// Give up on a page that takes longer than this to render.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) page_timeout: u32,
+
+    /// Stop at the first page or file that fails.
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Decoding (advanced, may change)")]
+pub(crate) struct DecodeArguments {
+    /// What may propose text and layout: auto, none, or a list of layout, text-layer, ocr, table.
+    ///
+    /// With `none` the model reads the page alone.
+    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
+    pub(crate) drafts: Drafters,
+
+    /// When a proposal stands: lossless or trust [default: what the model's manifest says].
+    ///
+    /// lossless: only what the model itself would have written. trust: unless the model is sure of something else.
+    #[arg(long, value_name = "MODE", hide_possible_values = true)]
+    pub(crate) accept: Option<AcceptArgument>,
+
+    /// Most tokens that one region may take [default: what the model's manifest says].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: Option<u32>,
+}
+
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct MessageArguments {
+    /// Print errors only.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Print what is being done; repeat for more.
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Messages as text, or as one JSON object a line: text, json.
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub(crate) log_format: LogFormat,
+
+    /// Progress bar: auto (on a terminal), always, never.
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub(crate) progress: When,
+
+    /// Coloured messages: auto (on a terminal), always, never.
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub(crate) color: When,
+
+    /// Write what the run cost to FILE as JSON: seconds by stage, counters, memory.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stats: Option<PathBuf>,
+}
+
+/// List, inspect and verify model packs.
+#[derive(Args, Debug)]
+pub(crate) struct ModelsArguments {
+    #[command(subcommand)]
+    pub(crate) command: ModelsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the packs and small models that are found.
+    List,
+    /// Print what a pack's manifest says.
+    Inspect {
+        /// A pack's folder or name.
+        #[arg(value_name = "DIR|NAME")]
+        pack: String,
+    },
+    /// Check a pack's files against the sha256 sums in its manifest.
+    Verify {
+        /// A pack's folder or name.
+        #[arg(value_name = "DIR|NAME")]
+        pack: String,
+    },
+}
+
+/// Say what is installed, what is missing, and how to get it.
+///
+/// Exit code 3 if nothing can be converted.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArguments {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FormatArgument(pub(crate) Format);
+
+impl ValueEnum for FormatArgument {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[FormatArgument(Format::Markdown), FormatArgument(Format::Json), FormatArgument(Format::Text)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self.0 {
+            Format::Markdown => "md",
+            Format::Json => "json",
+            Format::Text => "text",
+        }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AcceptArgument(pub(crate) Acceptance);
+
+impl ValueEnum for AcceptArgument {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[AcceptArgument(Acceptance::Lossless), AcceptArgument(Acceptance::Trust)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self.0 {
+            Acceptance::Lossless => "lossless",
+            Acceptance::Trust => "trust",
+        }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl When {
+    pub(crate) fn resolve(self, automatic: bool) -> bool {
+        match self {
+            When::Auto => automatic,
+            When::Always => true,
+            When::Never => false,
+        }
+    }
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    match text {
+        "auto" => return Ok(Device::Auto),
+        "cpu" => return Ok(Device::Cpu),
+        "cuda" => return Ok(Device::Cuda(vec![0])),
+        _ => {}
+    }
+    let numbers = text.strip_prefix("cuda:").map(|list| list.split(',').map(str::parse).collect());
+    match numbers {
+        Some(Ok(numbers)) => Ok(Device::Cuda(numbers)),
+        _ => Err("expected auto, cpu, cuda, or cuda:0,1".into()),
+    }
+}
+
+fn drafters(text: &str) -> Result<Drafters, String> {
+    match text {
+        "auto" => return Ok(Drafters::ALL),
+        "none" => return Ok(Drafters::NONE),
+        _ => {}
+    }
+    let mut drafters = Drafters::NONE;
+    for name in text.split(',') {
+        match name.trim() {
+            "layout" => drafters.layout = true,
+            "text-layer" => drafters.text_layer = true,
+            "ocr" => drafters.ocr = true,
+            "table" => drafters.table = true,
+            other => {
+                return Err(format!("`{other}` is not one of auto, none, layout, text-layer, ocr, table"));
+            }
+        }
+    }
+    Ok(drafters)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_short_help_fits() {
+        Arguments::command().debug_assert();
+        fn check(command: &clap::Command) {
+            for argument in command.get_arguments() {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.chars().count() <= 100, "{}: {help}", argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+
+    #[test]
+    fn devices_and_drafters_are_read() {
+        assert_eq!(device("cuda:1,3"), Ok(Device::Cuda(vec![1, 3])));
+        assert_eq!(device("cuda"), Ok(Device::Cuda(vec![0])));
+        assert!(device("cuda:").is_err() && device("gpu").is_err());
+        let some = Drafters { ocr: true, table: true, ..Drafters::NONE };
+        assert_eq!(drafters("ocr, table"), Ok(some));
+        assert!(drafters("").is_err() && drafters("ocr,glyph").is_err());
+    }
+}
