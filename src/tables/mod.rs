@@ -1,1 +1,4 @@
 //! (being built)
+
+/// Drawn lines found in the picture.
+pub mod picture_rules;
