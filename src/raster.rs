@@ -1,5 +1,20 @@
 //! Pixels of a page: 8-bit RGB, row-major, and the few picture operations that the networks need.
 
+/// Connected groups of set pixels.
+pub mod components;
+
+/// Pixels -> normalised planes, the input of a network.
+pub mod planes;
+
+/// Quadrilaterals: smallest rotated rectangles, cut out upright.
+pub mod quad;
+
+/// Scaling.
+pub mod resize;
+
+/// Turning by a small angle.
+pub mod slant;
+
 /// `height x width x 3` bytes, RGB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raster {
@@ -34,6 +49,21 @@ impl Raster {
                 ((u32::from(p[0]) * 299 + u32::from(p[1]) * 587 + u32::from(p[2]) * 114 + 500) / 1000) as u8
             })
             .collect()
+    }
+
+    /// Nothing stands on it: all but white, or all but of one colour (standard deviation under one level).
+    pub fn is_blank(&self) -> bool {
+        if self.rgb.iter().all(|&v| v > 245) {
+            return true;
+        }
+        let (mut sum, mut squares) = (0u64, 0u64);
+        for &v in &self.rgb {
+            sum += u64::from(v);
+            squares += u64::from(v) * u64::from(v);
+        }
+        let n = self.rgb.len().max(1) as f64;
+        let mean = sum as f64 / n;
+        squares as f64 / n - mean * mean < 1.0
     }
 
     /// Turned by `quarters` x 90 degrees clockwise.
@@ -88,5 +118,14 @@ mod tests {
         assert_eq!(t.pixel(1, 0), [9, 0, 0]);
         assert_eq!(t.turned_clockwise(3), r);
         assert_eq!(r.turned_clockwise(2).pixel(2, 1), [9, 0, 0]);
+    }
+
+    #[test]
+    fn white_and_plain_pages_are_blank_and_a_written_one_is_not() {
+        assert!(Raster::filled(50, 50, [250, 248, 255]).is_blank());
+        assert!(Raster::filled(50, 50, [90, 90, 90]).is_blank());
+        let mut page = Raster::filled(50, 50, [255, 255, 255]);
+        page.rgb[..60].fill(0);
+        assert!(!page.is_blank());
     }
 }

@@ -1,4 +1,41 @@
-//! Everything that proposes what stands on a page. (being built)
+//! Everything that proposes what stands on a page: the text layer, and small networks for layout, text lines, reading and
+//! tables. Nothing in here decides what the model accepts.
+
+/// Seconds of a stage.
+pub mod clock;
+
+/// Text lines in a picture.
+pub mod detect;
+
+/// Regions of a page.
+pub mod layout;
+
+/// One small network: session, metadata, errors.
+pub(crate) mod network;
+
+/// The networks of a worker, loaded when first needed, and their statistics.
+pub mod nets;
+
+/// Lines that were read -> words.
+pub(crate) mod ocr;
+
+/// Text of one line.
+pub mod recognise;
+
+/// The common slant of the lines.
+pub(crate) mod skew;
+
+/// Structure of one table.
+pub mod table_net;
+
+/// Is the text layer what the picture shows?
+pub(crate) mod trust;
+
+/// Quarter turns that make a page upright.
+pub(crate) mod turn;
+
+/// A page's words: from the text layer, the OCR, or both.
+pub mod words;
 
 pub mod order;
 pub mod patterns;

@@ -4,6 +4,7 @@
 mod aligned;
 mod fill;
 mod header;
+pub mod picture_rules;
 mod ruled;
 
 pub(crate) use aligned::aligned;

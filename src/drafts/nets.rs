@@ -1,0 +1,234 @@
+//! The networks of one worker: each is loaded when first needed; one that cannot be had is off, and that is said once.
+
+use std::path::{Path, PathBuf};
+
+use super::clock::{Clock, StageStats};
+use super::detect::Detector;
+use super::layout::{LayoutMaps, LayoutNet, THRESHOLD, regions};
+use super::recognise::{Reading, Recogniser};
+use super::table_net::TableNet;
+use super::{PageNets, TableReading};
+use crate::geometry::Rect;
+use crate::graphs::GraphError;
+use crate::graphs::runtime::RuntimeError;
+use crate::page::{Kind, Region, Rules, Word};
+use crate::raster::Raster;
+use crate::raster::quad::Quad;
+use crate::settings::Drafters;
+use crate::tables::picture_rules::picture_rules;
+
+/// File names in the folder of third-party models.
+pub const LAYOUT_FILE: &str = "layout_cdla.onnx";
+pub const DETECTION_FILE: &str = "PP-OCRv6_det_small.onnx";
+pub const RECOGNITION_FILE: &str = "PP-OCRv6_rec_small.onnx";
+pub const TABLE_FILE: &str = "slanet-plus.onnx";
+
+/// What the networks cost since the last [`Nets::take_stats`], loading included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NetStats {
+    pub layout: StageStats,
+    pub detection: StageStats,
+    pub recognition: StageStats,
+    pub table: StageStats,
+}
+
+/// A network that may not be there.
+#[derive(Debug)]
+enum Slot<T> {
+    Untried,
+    Off,
+    Ready(T),
+}
+
+impl<T> Slot<T> {
+    fn new(enabled: bool) -> Self {
+        if enabled { Slot::Untried } else { Slot::Off }
+    }
+
+    /// The network, loaded now if it was not yet tried.
+    fn get(
+        &mut self,
+        load: impl FnOnce() -> Result<T, RuntimeError>,
+        warnings: &mut Vec<String>,
+    ) -> Option<&mut T> {
+        if matches!(self, Slot::Untried) {
+            *self = match load() {
+                Ok(network) => Slot::Ready(network),
+                Err(error) => {
+                    warnings.push(format!("drafter off: {error}"));
+                    Slot::Off
+                }
+            };
+        }
+        match self {
+            Slot::Ready(network) => Some(network),
+            Slot::Untried | Slot::Off => None,
+        }
+    }
+}
+
+/// The networks of one worker.
+#[derive(Debug)]
+pub struct Nets {
+    folder: PathBuf,
+    threads: usize,
+    layout: Slot<LayoutNet>,
+    detector: Slot<Detector>,
+    recogniser: Slot<Recogniser>,
+    table: Slot<TableNet>,
+    stats: NetStats,
+    warnings: Vec<String>,
+}
+
+impl Nets {
+    /// `folder` holds the third-party models; `threads` per session.
+    pub fn new(folder: &Path, drafters: &Drafters, threads: usize) -> Self {
+        Nets {
+            folder: folder.to_path_buf(),
+            threads,
+            layout: Slot::new(drafters.layout),
+            detector: Slot::new(drafters.ocr),
+            recogniser: Slot::new(drafters.ocr),
+            table: Slot::new(drafters.table),
+            stats: NetStats::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What the layout network sees; `None` without it.
+    pub fn layout_maps(&mut self, raster: &Raster, words: &[Word]) -> Option<LayoutMaps> {
+        let clock = Clock::start(self.threads);
+        let (path, threads) = (self.folder.join(LAYOUT_FILE), self.threads);
+        let net = self.layout.get(|| LayoutNet::open(&path, threads), &mut self.warnings)?;
+        let result = net.candidates(raster, words);
+        count(&mut self.stats.layout, &clock, 1);
+        self.checked(result)
+    }
+
+    /// Text lines of a picture; `None` without the network.
+    pub fn detect(&mut self, raster: &Raster) -> Option<Vec<Quad>> {
+        let clock = Clock::start(self.threads);
+        let (path, threads) = (self.folder.join(DETECTION_FILE), self.threads);
+        let net = self.detector.get(|| Detector::open(&path, threads), &mut self.warnings)?;
+        let result = net.detect(raster);
+        count(&mut self.stats.detection, &clock, 1);
+        self.checked(result)
+    }
+
+    /// Readings of crops of single lines; `None` without the network.
+    pub fn read(&mut self, crops: &[Raster]) -> Option<Vec<Reading>> {
+        let clock = Clock::start(self.threads);
+        let result = self.recogniser()?.read(crops);
+        count(&mut self.stats.recognition, &clock, crops.len() as u64);
+        self.checked(result)
+    }
+
+    /// The recognition network, for its alphabet; `None` if it is off.
+    pub(crate) fn recogniser(&mut self) -> Option<&mut Recogniser> {
+        let (path, threads) = (self.folder.join(RECOGNITION_FILE), self.threads);
+        self.recogniser.get(|| Recogniser::open(&path, threads), &mut self.warnings)
+    }
+
+    /// Structure of the table that a crop shows, in pixels of the crop; `None` without the network.
+    pub fn table(&mut self, crop: &Raster) -> Option<TableReading> {
+        let clock = Clock::start(self.threads);
+        let (path, threads) = (self.folder.join(TABLE_FILE), self.threads);
+        let net = self.table.get(|| TableNet::open(&path, threads), &mut self.warnings)?;
+        let result = net.read(crop);
+        count(&mut self.stats.table, &clock, 1);
+        self.checked(result)
+    }
+
+    /// Can lines be found and read?
+    pub fn has_ocr(&mut self) -> bool {
+        let (path, threads) = (self.folder.join(DETECTION_FILE), self.threads);
+        self.detector.get(|| Detector::open(&path, threads), &mut self.warnings).is_some()
+            && self.recogniser().is_some()
+    }
+
+    /// Seconds and calls since the last time.
+    pub fn take_stats(&mut self) -> NetStats {
+        std::mem::take(&mut self.stats)
+    }
+
+    /// What went wrong since the last time: networks that are off, runs that failed.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn checked<T>(&mut self, result: Result<T, GraphError>) -> Option<T> {
+        result.map_err(|error| self.warnings.push(error.to_string())).ok()
+    }
+}
+
+fn count(stage: &mut StageStats, clock: &Clock, calls: u64) {
+    stage.seconds += clock.seconds();
+    stage.calls += calls;
+}
+
+/// The networks, looking at one page.
+#[derive(Debug)]
+pub struct BoundNets<'a> {
+    nets: &'a mut Nets,
+    raster: &'a Raster,
+    words: &'a [Word],
+    /// The layout network's one run; the inner `None`: there is no such network.
+    maps: Option<Option<LayoutMaps>>,
+    gray: Option<Vec<u8>>,
+}
+
+impl<'a> BoundNets<'a> {
+    pub fn new(nets: &'a mut Nets, raster: &'a Raster, words: &'a [Word]) -> Self {
+        BoundNets { nets, raster, words, maps: None, gray: None }
+    }
+}
+
+impl PageNets for BoundNets<'_> {
+    fn layout(&mut self, skip: &[Kind]) -> Vec<Region> {
+        let (nets, raster, words) = (&mut *self.nets, self.raster, self.words);
+        let maps = self.maps.get_or_insert_with(|| nets.layout_maps(raster, words));
+        maps.as_ref().map(|m| regions(m, THRESHOLD, skip)).unwrap_or_default()
+    }
+
+    fn table(&mut self, bbox: Rect) -> Option<TableReading> {
+        let (left, top) = (bbox.x0.max(0.0).floor(), bbox.y0.max(0.0).floor());
+        let crop = self.raster.cropped(left as i64, top as i64, bbox.x1 as i64, bbox.y1 as i64)?;
+        let mut reading = self.nets.table(&crop)?;
+        for cell in &mut reading.cells {
+            cell.bbox = cell.bbox.translated(left, top);
+        }
+        Some(reading)
+    }
+
+    fn picture_rules(&mut self, bbox: Rect) -> Rules {
+        let raster = self.raster;
+        let gray = self.gray.get_or_insert_with(|| raster.gray());
+        picture_rules(gray, raster.width, bbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_models_are_said_once_and_their_drafters_are_off() {
+        let empty = tempfile::tempdir().unwrap();
+        let mut nets = Nets::new(empty.path(), &Drafters::ALL, 1);
+        let page = Raster::filled(64, 64, [255; 3]);
+        assert!(nets.layout_maps(&page, &[]).is_none() && nets.layout_maps(&page, &[]).is_none());
+        assert!(!nets.has_ocr() && nets.read(&[]).is_none() && nets.table(&page).is_none());
+        let warnings = nets.take_warnings();
+        assert_eq!(warnings.len(), 4, "{warnings:?}");
+        assert!(BoundNets::new(&mut nets, &page, &[]).layout(&[]).is_empty());
+        assert!(nets.take_warnings().is_empty());
+    }
+
+    #[test]
+    fn disabled_networks_are_not_looked_for() {
+        let mut nets = Nets::new(Path::new("/nonexistent"), &Drafters::NONE, 1);
+        assert!(nets.detect(&Raster::filled(64, 64, [255; 3])).is_none());
+        assert!(nets.take_warnings().is_empty());
+        assert_eq!(nets.take_stats(), NetStats::default());
+    }
+}
