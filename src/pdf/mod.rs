@@ -24,8 +24,6 @@ mod resolution;
 mod text_layer;
 mod tiff_directory;
 
-pub mod child;
-
 use std::path::Path;
 use std::time::Duration;
 
