@@ -138,7 +138,7 @@ pub fn decode_page(
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
     let mut page = page::PageState::new(protocol, settings, kv, drafts)?;
     loop {
-        let call = scheduler::next_call(&page.ready(), settings.max_rows);
+        let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {
             return Ok(page.finish());
         }

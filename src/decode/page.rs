@@ -186,7 +186,7 @@ impl<'p> PageState<'p> {
         };
         let scores = output.scores(row, feed);
         let accepted = verify(&stream.proposal(drafted), &scores, &self.settings.acceptance, self.protocol);
-        self.stats.note_drafts(&drafted.tokens, &accepted);
+        self.stats.note_drafts(&drafted.tokens);
         Some(accepted)
     }
 
@@ -194,6 +194,7 @@ impl<'p> PageState<'p> {
         if let Some(accepted) = self.accepted(Owner::Trunk, row, feed, output) {
             let Trunk { stream, draft, .. } = &mut self.trunk;
             let first = draft.cursor();
+            let before = stream.ids().len();
             for (index, token) in accepted.kept.iter().enumerate() {
                 let origin = match accepted.refused {
                     _ if index < accepted.drafted => Origin::Draft(first + index),
@@ -212,6 +213,7 @@ impl<'p> PageState<'p> {
                     break;
                 }
             }
+            self.stats.note_kept(stream.tokens_from(before));
         }
         let len = self.trunk.stream.ids().len();
         self.drop_forks_from(len);
@@ -266,9 +268,11 @@ impl<'p> PageState<'p> {
         let preempted = self.contents[index].preempted;
         if let Some(accepted) = self.accepted(Owner::Content(index), row, feed, output) {
             let Content { stream, draft, .. } = &mut self.contents[index];
+            let before = stream.ids().len();
             for token in &accepted.kept {
                 stream.push(*token, self.protocol.is_branch_end(token.id), self.protocol);
             }
+            self.stats.note_kept(stream.tokens_from(before));
             let own = accepted.kept.get(accepted.drafted).map(|token| match accepted.refused {
                 Some(_) => Own::Instead(token.id),
                 None => Own::AtEnd,
@@ -333,7 +337,7 @@ impl<'p> PageState<'p> {
         let ids: Vec<TokenId> = self.trunk.stream.ids().to_vec();
         let (regions, unclaimed) = self.trunk.draft.finish(&ids, self.protocol);
         self.stats.kv_peak_bytes = self.kv.peak_bytes();
-        self.stats.slots_left = self.kv.held_slots();
+        assert_eq!(self.kv.held_slots(), 0, "a finished page holds suffixes");
         PageDecoding {
             stop: self.trunk.stream.stop().unwrap_or(StopReason::Budget),
             trunk: self.trunk.stream.into_tokens(),

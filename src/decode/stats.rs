@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::page::Source;
 
-use super::protocol::DraftToken;
-use super::verify::Accepted;
+use super::protocol::{DraftToken, KeptToken};
 
 /// What decoding a page took.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,8 +28,6 @@ pub struct DecodeStats {
     pub preempted: usize,
     /// Most bytes of keys and values held at once, staging included.
     pub kv_peak_bytes: usize,
-    /// Suffix slots held when the page was done: 0.
-    pub slots_left: usize,
     pub graph_seconds: f64,
 }
 
@@ -42,13 +39,19 @@ impl DecodeStats {
         self.tokens_fed += feed_lens.sum::<usize>();
     }
 
-    pub(super) fn note_drafts(&mut self, drafts: &[DraftToken], accepted: &Accepted) {
+    pub(super) fn note_drafts(&mut self, drafts: &[DraftToken]) {
         for draft in drafts {
             *self.drafted.entry(draft.source).or_default() += 1;
         }
-        for token in &accepted.kept[..accepted.drafted] {
-            *self.accepted.entry(token.source).or_default() += 1;
+    }
+
+    /// Tokens that a stream kept.
+    pub(super) fn note_kept(&mut self, tokens: &[KeptToken]) {
+        for token in tokens {
+            match token.origin {
+                Some(_) => *self.accepted.entry(token.source).or_default() += 1,
+                None => self.written += 1,
+            }
         }
-        self.written += accepted.kept.len() - accepted.drafted;
     }
 }

@@ -68,6 +68,11 @@ impl Stream {
         &self.ids
     }
 
+    /// Tokens from `index` on; none if a loop took them back.
+    pub(super) fn tokens_from(&self, index: usize) -> &[KeptToken] {
+        self.tokens.get(index..).unwrap_or_default()
+    }
+
     pub(super) fn cached(&self) -> usize {
         self.cached
     }

@@ -65,9 +65,9 @@ pub struct KvCache {
     dims: Dims,
     limits: KvLimits,
     prefix: Prefix,
-    trunk: Storage,
+    pub(super) trunk: Storage,
     trunk_len: usize,
-    suffixes: Storage,
+    pub(super) suffixes: Storage,
     /// Suffixes of a call whose rows do not lie side by side, copied together.
     staging: Storage,
     entries: Vec<Entry>,
@@ -151,6 +151,9 @@ impl KvCache {
     pub fn append_trunk(&mut self, rows: &NewRows<'_>) {
         let len = self.trunk_len + rows.count;
         assert!(len <= self.limits.max_trunk, "trunk of {len} rows, at most {}", self.limits.max_trunk);
+        if rows.count == 0 {
+            return;
+        }
         if len > self.trunk.capacity() {
             let capacity = self.limits.capacity_for(len, self.limits.max_trunk);
             let moved = [Moved { from: 0, len: self.trunk_len }];
@@ -213,10 +216,9 @@ impl KvCache {
 
     /// A slot for the branch at `index` that holds `len` positions; the memory grows if it must and may.
     fn slot_for(&mut self, index: usize, len: usize) -> Option<usize> {
-        if len <= self.suffixes.capacity() {
-            if let Some(slot) = self.entries[index].slot.or_else(|| self.free_slot()) {
-                return Some(slot);
-            }
+        let there = self.entries[index].slot.or_else(|| self.free_slot());
+        if let Some(slot) = there.filter(|_| len <= self.suffixes.capacity()) {
+            return Some(slot);
         }
         let held = self.held_slots() + usize::from(self.entries[index].slot.is_none());
         let capacity = self.limits.capacity_for(len, self.limits.max_suffix).max(self.longest_capacity());
