@@ -1,0 +1,322 @@
+//! The cache against a model in which every branch holds full copies of its rows; small on purpose.
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+use super::*;
+use crate::graphs::Prefix;
+
+const DIMS: Dims = Dims { layers: 2, kv_heads: 2, head_dim: 2, position_parts: 1, hidden: 0 };
+
+/// A position's row; two values only, so that a mixed-up row is often another one.
+type Row = bool;
+
+const PREFIX: [Row; 3] = [true, false, true];
+
+/// Positions beside the prefix: 16, of which the trunk may take 6.
+const LIMITS: KvLimits =
+    KvLimits { budget_bytes: (3 + 16) * 2 * 2 * 2 * 2 * 4, max_trunk: 6, max_suffix: 8, first_capacity: 2 };
+
+#[derive(Clone, Debug)]
+enum Operation {
+    AppendTrunk(Vec<Row>),
+    TruncateTrunk(usize),
+    Fork(usize),
+    /// Branch, rows, junk rows of the same call before and after (draft rows that were refused).
+    Append(usize, Vec<Row>, usize),
+    Truncate(usize, usize),
+    Release(usize),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let rows = |most: usize| prop::collection::vec(any::<Row>(), 0..=most);
+    prop_oneof![
+        2 => rows(3).prop_map(Operation::AppendTrunk),
+        1 => (0usize..8).prop_map(Operation::TruncateTrunk),
+        3 => (0usize..8).prop_map(Operation::Fork),
+        8 => (0usize..8, rows(4), 0usize..3).prop_map(|(b, rows, junk)| Operation::Append(b, rows, junk)),
+        2 => (0usize..8, 0usize..8).prop_map(|(b, len)| Operation::Truncate(b, len)),
+        2 => (0usize..8).prop_map(Operation::Release),
+    ]
+}
+
+/// A number that says what a row holds and where it belongs.
+fn number(row: Row, layer: usize, head: usize, part: usize, values: bool) -> f32 {
+    1.0 + f32::from(row) + 2.0 * (part + 2 * (head + 2 * (layer + 2 * usize::from(values)))) as f32
+}
+
+/// A call's new rows, `[rows, KVH, M, D]` per layer: row 1 holds `rows` followed by `junk` refused ones, row 0 holds others.
+fn new_buffers(rows: &[Row], junk: usize, values: bool) -> Vec<Vec<f32>> {
+    let own: Vec<Row> = rows.iter().copied().chain(vec![true; junk]).collect();
+    let other: Vec<Row> = own.iter().map(|row| !row).collect();
+    let layer = |layer: usize| {
+        let heads = [&other, &own].into_iter().flat_map(|rows| (0..2).map(move |head| (rows, head)));
+        let positions = heads.flat_map(|(rows, head)| rows.iter().map(move |&row| (row, head)));
+        positions
+            .flat_map(|(row, head)| (0..2).map(move |part| number(row, layer, head, part, values)))
+            .collect()
+    };
+    (0..DIMS.layers).map(layer).collect()
+}
+
+/// Calls `append` with the buffers of `rows`.
+fn with_rows<T>(rows: &[Row], junk: usize, append: impl FnOnce(&NewRows<'_>) -> T) -> T {
+    let (keys, values) = (new_buffers(rows, junk, false), new_buffers(rows, junk, true));
+    let tokens_per_row = rows.len() + junk;
+    append(&NewRows { keys: &keys, values: &values, row: 1, tokens_per_row, count: rows.len() })
+}
+
+fn page_prefix() -> Prefix {
+    let mut prefix = Prefix { len: PREFIX.len(), keys: Vec::new(), values: Vec::new() };
+    for layer in 0..DIMS.layers {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for head in 0..DIMS.kv_heads {
+            keys.extend(
+                PREFIX.iter().flat_map(|&row| (0..2).map(move |part| number(row, layer, head, part, false))),
+            );
+            values.extend((0..2).flat_map(|part| PREFIX.map(|row| number(row, layer, head, part, true))));
+        }
+        prefix.keys.push(keys);
+        prefix.values.push(values);
+    }
+    prefix
+}
+
+/// What a branch of the model sees, copied.
+struct ModelBranch {
+    branch: Branch,
+    trunk: Vec<Row>,
+    suffix: Vec<Row>,
+}
+
+struct Model {
+    kv: KvCache,
+    trunk: Vec<Row>,
+    branches: Vec<ModelBranch>,
+}
+
+impl Model {
+    fn apply(&mut self, operation: &Operation) {
+        let live = self.branches.len();
+        match operation {
+            Operation::AppendTrunk(rows) => {
+                let rows = &rows[..rows.len().min(LIMITS.max_trunk - self.trunk.len())];
+                with_rows(rows, 0, |new| self.kv.append_trunk(new));
+                self.trunk.extend(rows);
+            }
+            Operation::TruncateTrunk(len) => {
+                let seen = self.branches.iter().map(|b| b.trunk.len()).max().unwrap_or(0);
+                let keep = (*len).max(seen).min(self.trunk.len());
+                self.kv.truncate_trunk(keep);
+                self.trunk.truncate(keep);
+            }
+            Operation::Fork(visible) => {
+                let trunk = self.trunk[..(*visible).min(self.trunk.len())].to_vec();
+                let bytes = self.kv.bytes();
+                let branch = self.kv.fork(trunk.len());
+                assert_eq!(self.kv.bytes(), bytes, "a fork takes no memory");
+                self.branches.push(ModelBranch { branch, trunk, suffix: Vec::new() });
+            }
+            Operation::Append(index, rows, junk) if live > 0 => self.append(index % live, rows, *junk),
+            Operation::Truncate(index, len) if live > 0 => {
+                let model = &mut self.branches[index % live];
+                model.suffix.truncate(*len);
+                self.kv.truncate(&model.branch, model.suffix.len());
+            }
+            Operation::Release(index) if live > 0 => {
+                let model = self.branches.remove(index % live);
+                self.kv.release(model.branch);
+            }
+            Operation::Append(..) | Operation::Truncate(..) | Operation::Release(..) => {}
+        }
+    }
+
+    fn append(&mut self, index: usize, rows: &[Row], junk: usize) {
+        let model = &mut self.branches[index];
+        let rows = &rows[..rows.len().min(LIMITS.max_suffix - model.suffix.len())];
+        let before = (self.kv.bytes(), self.kv.held_slots());
+        let done = with_rows(rows, junk, |new| self.kv.append(&model.branch, new));
+        if done.is_some() {
+            model.suffix.extend(rows);
+            return;
+        }
+        assert_eq!(before, (self.kv.bytes(), self.kv.held_slots()), "a failed append changes nothing");
+        let others = self.branches.iter().enumerate().filter(|(i, b)| *i != index && !b.suffix.is_empty());
+        assert!(others.count() > 0, "one suffix alone always fits");
+    }
+
+    fn check(&mut self, order: &[usize]) {
+        let rows_held: usize = self.branches.iter().filter(|b| !b.suffix.is_empty()).count();
+        assert_eq!(self.kv.held_slots(), rows_held, "a slot for each branch with rows, no other");
+        let mut slots: Vec<usize> = self.branches.iter().filter_map(|b| self.kv.slot(&b.branch)).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        assert_eq!(slots.len(), rows_held, "two branches share a slot");
+        assert_eq!(self.kv.trunk_len(), self.trunk.len());
+        for rows in [self.in_slot_order(), order.to_vec()] {
+            self.check_view(&rows);
+        }
+        let fixed = (PREFIX.len() + LIMITS.max_trunk) * DIMS.bytes_per_position();
+        assert!(self.kv.trunk.capacity() <= LIMITS.max_trunk);
+        assert!(fixed + self.kv.suffixes.bytes() <= LIMITS.budget_bytes, "over the budget");
+        if rows_held == 0 {
+            let fixed = self.kv.trunk.bytes() + PREFIX.len() * DIMS.bytes_per_position();
+            assert_eq!(self.kv.bytes(), fixed, "all suffix memory is given back");
+        }
+    }
+
+    fn in_slot_order(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.branches.len()).collect();
+        rows.sort_by_key(|&i| self.kv.slot(&self.branches[i].branch).unwrap_or(usize::MAX));
+        rows
+    }
+
+    /// The view of the trunk's stream, a filler, and the branches at `rows` is what the model holds.
+    fn check_view(&mut self, rows: &[usize]) {
+        let branches: Vec<&ModelBranch> = rows.iter().filter_map(|&i| self.branches.get(i)).collect();
+        let mut sources: Vec<RowSource<'_>> = branches.iter().map(|b| RowSource::Branch(&b.branch)).collect();
+        sources.extend([RowSource::Trunk, RowSource::Filler]);
+        let none = Vec::new();
+        let mut expected: Vec<(&Vec<Row>, &Vec<Row>)> =
+            branches.iter().map(|b| (&b.trunk, &b.suffix)).collect();
+        expected.extend([(&self.trunk, &none), (&none, &none)]);
+        let view = self.kv.view(&sources);
+        for layer in 0..DIMS.layers {
+            for (buffer, values) in [(&view.suffix_keys, false), (&view.suffix_values, true)] {
+                assert!(buffer[layer].iter().all(|v| v.is_finite()));
+                assert_eq!(buffer[layer].len(), sources.len() * view.suffix_capacity * 2 * 2);
+                for (row, (_, suffix)) in expected.iter().enumerate() {
+                    assert_eq!(view.suffix_len[row] as usize, suffix.len());
+                    assert_segment(buffer[layer], view.suffix_capacity, row, suffix, layer, values);
+                }
+            }
+            for (buffer, values) in [(&view.trunk_keys, false), (&view.trunk_values, true)] {
+                assert!(buffer[layer].iter().all(|v| v.is_finite()));
+                for (row, (trunk, _)) in expected.iter().enumerate() {
+                    assert_eq!(view.trunk_visible[row] as usize, trunk.len());
+                    assert_segment(buffer[layer], view.trunk_capacity, 0, trunk, layer, values);
+                }
+            }
+        }
+    }
+}
+
+fn assert_segment(buffer: &[f32], capacity: usize, block: usize, rows: &[Row], layer: usize, values: bool) {
+    for head in 0..DIMS.kv_heads {
+        for (position, &row) in rows.iter().enumerate() {
+            for part in 0..2 {
+                let at = ((block * 2 + head) * capacity + position) * 2 + part;
+                assert_eq!(
+                    buffer[at],
+                    number(row, layer, head, part, values),
+                    "position {position} of {rows:?}"
+                );
+            }
+        }
+    }
+}
+
+fn model() -> Model {
+    let kv = KvCache::new(DIMS, page_prefix(), LIMITS).expect("the budget admits the page");
+    Model { kv, trunk: Vec::new(), branches: Vec::new() }
+}
+
+/// Failing cases are kept beside this file.
+fn config() -> ProptestConfig {
+    let seeds = FileFailurePersistence::WithSource("seeds");
+    ProptestConfig { cases: 600, failure_persistence: Some(Box::new(seeds)), ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn any_sequence_of_operations_shows_each_branch_its_own_rows(
+        operations in prop::collection::vec(operation(), 1..60),
+        order in prop::collection::vec(0usize..8, 0..8),
+    ) {
+        let mut order = order;
+        order.sort_unstable();
+        order.dedup();
+        order.reverse();
+        let mut model = model();
+        for operation in &operations {
+            model.apply(operation);
+            model.check(&order);
+        }
+        while let Some(last) = model.branches.pop() {
+            model.kv.release(last.branch);
+        }
+        model.check(&[]);
+        prop_assert_eq!(model.kv.held_slots(), 0);
+    }
+}
+
+#[test]
+fn rows_side_by_side_are_read_in_place() {
+    let mut model = model();
+    for _ in 0..3 {
+        model.apply(&Operation::Fork(0));
+    }
+    for branch in 0..3 {
+        model.apply(&Operation::Append(branch, vec![true, false], 0));
+    }
+    let sources: Vec<RowSource<'_>> = model.branches.iter().map(|b| RowSource::Branch(&b.branch)).collect();
+    let before = model.kv.bytes();
+    let shown = model.kv.view(&sources).suffix_keys[0].as_ptr();
+    assert_eq!(shown, model.kv.view(&sources[..1]).suffix_keys[0].as_ptr(), "both start at slot 0");
+    assert_eq!(model.kv.bytes(), before, "nothing was staged");
+    let reversed: Vec<RowSource<'_>> = sources.iter().rev().copied().collect();
+    assert_ne!(shown, model.kv.view(&reversed).suffix_keys[0].as_ptr());
+    assert!(model.kv.bytes() > before, "rows out of order are staged");
+}
+
+#[test]
+fn the_trunk_is_shown_where_it_lies() {
+    let mut model = model();
+    model.apply(&Operation::AppendTrunk(vec![true, false]));
+    model.apply(&Operation::Fork(1));
+    let branch = [RowSource::Branch(&model.branches[0].branch)];
+    let shown = model.kv.view(&branch).trunk_keys[0].as_ptr();
+    assert_eq!(shown, model.kv.view(&[RowSource::Trunk]).trunk_keys[0].as_ptr());
+}
+
+#[test]
+fn a_page_whose_worst_case_does_not_fit_is_refused() {
+    let needed = LIMITS.worst_case_bytes(DIMS, PREFIX.len());
+    let limits = |budget_bytes| KvLimits { budget_bytes, ..LIMITS };
+    assert!(KvCache::new(DIMS, page_prefix(), limits(needed)).is_some());
+    assert!(KvCache::new(DIMS, page_prefix(), limits(needed - 1)).is_none());
+}
+
+#[test]
+#[should_panic(expected = "keep 1")]
+fn the_trunk_is_not_cut_below_what_a_branch_sees() {
+    let mut model = model();
+    model.apply(&Operation::AppendTrunk(vec![true, true]));
+    model.apply(&Operation::Fork(2));
+    model.kv.truncate_trunk(1);
+}
+
+#[test]
+fn peak_bytes_follow_the_formula() {
+    let mut model = model();
+    model.apply(&Operation::AppendTrunk(vec![true; 3]));
+    model.apply(&Operation::Fork(3));
+    model.apply(&Operation::Append(0, vec![true; 2], 0));
+    // Prefix 3, trunk capacity 4, four slots of capacity 2.
+    let peak = (3 + 4 + 4 * 2) * DIMS.bytes_per_position();
+    assert_eq!(model.kv.peak_bytes(), peak);
+    model.apply(&Operation::Release(0));
+    assert_eq!(model.kv.peak_bytes(), peak, "the peak stays");
+    assert_eq!(model.kv.bytes(), (3 + 4) * DIMS.bytes_per_position());
+}
+
+#[test]
+fn appending_nothing_to_an_empty_segment_takes_no_memory() {
+    let mut model = model();
+    model.apply(&Operation::AppendTrunk(vec![]));
+    model.apply(&Operation::Fork(0));
+    model.apply(&Operation::Append(0, vec![], 0));
+    assert_eq!(model.kv.bytes(), PREFIX.len() * DIMS.bytes_per_position());
+}
