@@ -377,4 +377,4 @@ pub(crate) fn formula_block(body: &str) -> String {
 
 #[cfg(test)]
 #[path = "assemble_tests.rs"]
-mod tests;
+pub(crate) mod tests;

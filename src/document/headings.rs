@@ -99,17 +99,20 @@ pub(crate) fn levels(headings: &[Heading]) -> Vec<u8> {
     let titled = headings.iter().any(|h| h.title);
     let ranks = ranks(headings, tolerance);
     let top = headings.iter().filter(|h| h.depth == Some(0) && !h.title).map(|h| h.size).reduce(f32::max);
+    // Headings of one size are sections under a title that is not among them, unless they tower over numbered sections.
+    let outermost = match (ranks.as_slice(), top) {
+        _ if titled => 2,
+        ([only], Some(top)) if *only > tolerance * top => 1,
+        ([_], _) => 2,
+        _ => 1,
+    };
     let level = |h: &Heading| match h.depth {
         _ if h.title => 1,
         Some(depth) => {
             let over = top.map_or(1, |top| ranks.iter().filter(|&&r| r > tolerance * top).count());
             over.max(1) + 1 + usize::from(depth)
         }
-        None if titled || ranks.len() > 1 => {
-            let rank = ranks.iter().position(|r| r / h.size <= tolerance).unwrap_or(ranks.len());
-            1 + rank + usize::from(titled)
-        }
-        None => 2,
+        None => outermost + ranks.iter().position(|r| r / h.size <= tolerance).unwrap_or(ranks.len()),
     };
     headings.iter().map(|h| level(h).min(6) as u8).collect()
 }
