@@ -128,7 +128,7 @@ fn suffices(claim: &Claim, kind: Kind, run: &Rect, page: Rect) -> bool {
 
 /// Gives a run that no region takes to the text region whose line it continues: the last word of a line that is spaced out, the
 /// number before a heading, the mark before an item. Returns the words that are still left.
-pub(super) fn join_strays(regions: &mut [Region], left: Vec<Word>) -> Vec<Word> {
+pub(super) fn join_strays(regions: &mut [Region], left: &[Word]) -> Vec<Word> {
     let text = |k: Kind| {
         matches!(k, Kind::Text | Kind::List | Kind::Reference | Kind::Caption | Kind::Title | Kind::Heading)
     };
@@ -139,7 +139,7 @@ pub(super) fn join_strays(regions: &mut [Region], left: Vec<Word>) -> Vec<Word> 
         .flat_map(|(k, r)| line_boxes(&r.words).into_iter().map(move |b| (k, b)))
         .collect();
     let mut out = Vec::new();
-    for run in runs_of(&left, RUN_GAP) {
+    for run in runs_of(left, RUN_GAP) {
         let hull = hull_of(&run);
         let said = plain(&run);
         let leads = MARK.is_match(&said) || HEADING_NUMBER.is_match(&said);
@@ -350,13 +350,13 @@ mod tests {
             word("of", 286.0, 50.0, 300.0, 60.0),
             word("far", 310.0, 0.0, 330.0, 10.0),
         ];
-        let left = join_strays(&mut regions, strays);
+        let left = join_strays(&mut regions, &strays);
         assert_eq!((regions[0].words.len(), regions[1].words.len(), left.len()), (5, 5, 1));
         let beside = Region { words: line(4, 284.0, 10.0), ..region(Kind::Text, [284.0, 10.0, 460.0, 20.0]) };
         regions.push(beside);
         let dot = word(".", 285.0, 0.0, 290.0, 10.0);
         regions[0].words.extend(line(4, 100.0, 14.0));
-        assert_eq!(join_strays(&mut regions, vec![dot]).len(), 1);
+        assert_eq!(join_strays(&mut regions, &[dot]).len(), 1);
     }
 
     #[test]

@@ -171,8 +171,10 @@ fn could_run(region: &Region, sheet: Sheet, edge: Edge) -> bool {
     let outer = !(EDGE..=1.0 - EDGE).contains(&place);
     let logo = region.kind == Kind::Figure && region.words.len() <= 6 && b.height() < 0.08 * sheet.height;
     let heading = edge == Edge::Bottom && matches!(region.kind, Kind::Title | Kind::Heading);
+    let small = region.words.len() <= 10 && region.words.iter().all(|w| w.size < SMALL * sheet.body);
+    let most_lines = if small { 3 } else { 2 };
     let text = (is_plain(region.kind) || heading)
-        && line_boxes(&region.words).len() <= 2
+        && line_boxes(&region.words).len() <= most_lines
         && !CAPTION.is_match(&plain(&region.words));
     outer && (is_running(region.kind) || logo || text)
 }

@@ -61,7 +61,7 @@ fn filled_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
         regions.extend(replacements(seen_again, &rejected, &regions));
     }
     let left = give_words(&mut regions, &page.words);
-    let left = join_strays(&mut regions, left);
+    let left = join_strays(&mut regions, &left);
     regions.retain_mut(|r| keeps(r, &page.raster));
     regions.iter_mut().for_each(fit_box);
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
