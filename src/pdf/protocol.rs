@@ -72,17 +72,23 @@ pub(crate) struct Font {
 }
 
 impl Font {
-    /// From a PostScript name, e.g. `ABCDEF+Helvetica-Bold`, and pdfium's weight (400 is regular).
-    pub(crate) fn new(name: &str, weight: i32) -> Font {
+    /// From a PostScript name, e.g. `ABCDEF+Helvetica-Bold`, pdfium's weight and the font descriptor's flags.
+    pub(crate) fn new(name: &str, weight: i32, descriptor_flags: i32) -> Font {
+        // ISO 32000-1, table 123: ForceBold.
+        const FORCE_BOLD: i32 = 1 << 18;
+        const MARKS: [&str; 9] =
+            ["bold", "black", "heavy", "demi", "cmbx", "sfbx", "ecbx", "-medi", "halbfett"];
         let name = match name.split_once('+') {
             Some((prefix, rest)) if prefix.len() == 6 && prefix.bytes().all(|b| b.is_ascii_alphabetic()) => {
                 rest
             }
             _ => name,
         };
+        let abbreviated = name.contains("Bd");
         let name = name.to_lowercase();
-        let heavy = ["bold", "black", "heavy", "cmbx", "demi"].iter().any(|mark| name.contains(mark));
-        let bold = heavy || name.ends_with("-bd") || weight >= 600;
+        let named = abbreviated || name.ends_with("-bd") || MARKS.iter().any(|mark| name.contains(mark));
+        // pdfium makes up weights from the stem width (Georgia: 665, some Arial: 1340); only plain hundreds are believed.
+        let bold = named || descriptor_flags & FORCE_BOLD != 0 || matches!(weight, 700 | 800 | 900);
         Font { name, bold }
     }
 }
@@ -210,8 +216,9 @@ mod tests {
 
     #[test]
     fn font_names_lose_their_subset_prefix_and_tell_weight() {
-        assert_eq!(Font::new("ABCDEF+CMBX10", 400), Font { name: "cmbx10".into(), bold: true });
-        assert_eq!(Font::new("C+Test", 400), Font { name: "c+test".into(), bold: false });
-        assert!(Font::new("Arial", 700).bold);
+        assert_eq!(Font::new("ABCDEF+CMBX10", 400, 0), Font { name: "cmbx10".into(), bold: true });
+        assert_eq!(Font::new("C+Test", 400, 0), Font { name: "c+test".into(), bold: false });
+        assert!(Font::new("Arial", 700, 0).bold && Font::new("Arial", 0, 1 << 18).bold);
+        assert!(Font::new("MyriadBdIt", 0, 0).bold && !Font::new("Georgia", 665, 4).bold);
     }
 }

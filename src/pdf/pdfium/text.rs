@@ -68,17 +68,23 @@ impl Reader<'_> {
         }
         let (font, mut flags) = self.object(index);
         flags.unmapped = call!(bindings, FPDFText_HasUnicodeMapError(self.handle, index)) == 1;
-        let radians = call!(bindings, FPDFText_GetCharAngle(self.handle, index));
-        let quarters =
-            if radians >= 0.0 { (radians / std::f32::consts::FRAC_PI_2).round() as i64 } else { 0 };
         RawCharacter {
             code,
             bounds: Some(self.bounds(index)),
             size: call!(bindings, FPDFText_GetFontSize(self.handle, index)) as f32,
             font,
-            angle: quarters.rem_euclid(4) as u8,
+            angle: self.angle(index),
             flags,
         }
+    }
+
+    /// Direction of the baseline. From the matrix: `FPDFText_GetCharAngle` counts the other way round than it says.
+    fn angle(&self, index: c_int) -> u8 {
+        let mut m = FS_MATRIX { a: 1.0, b: 0.0, c: 0.0, d: 1.0, e: 0.0, f: 0.0 };
+        call!(self.page.file.bindings, FPDFText_GetMatrix(self.handle, index, &mut m));
+        let quarters = m.b.atan2(m.a) / std::f32::consts::FRAC_PI_2;
+        // A matrix that is no number casts to 0.
+        (quarters.round() as i32).rem_euclid(4) as u8
     }
 
     /// The loose box, or the tight one where the font gives no metrics.
@@ -122,12 +128,12 @@ impl Reader<'_> {
 
     fn font(&self, index: c_int) -> Font {
         let bindings = self.page.file.bindings;
+        let flags = std::cell::Cell::new(0);
         let name = super::read_bytes(|buffer, len| {
-            let mut style: c_int = 0;
-            call!(bindings, FPDFText_GetFontInfo(self.handle, index, buffer.cast(), len, &mut style))
+            call!(bindings, FPDFText_GetFontInfo(self.handle, index, buffer.cast(), len, flags.as_ptr()))
         });
         let weight = call!(bindings, FPDFText_GetFontWeight(self.handle, index));
-        Font::new(&name, weight)
+        Font::new(&name, weight, flags.get())
     }
 }
 
