@@ -1,0 +1,165 @@
+"""The nano pack: vision, prefill and decode graphs, tokenizer and manifest, from the weights that `scripts/train` leaves."""
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from scripts.train.reader import Reader
+from scripts.train.settings import SETTINGS
+from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH, Vision
+from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
+
+from .decoder import DecoderShape, Prefill
+from .graphs import write_decode_graph, write_graph
+
+GRAPHS = {"vision": "vision.onnx", "prefill": "prefill.onnx", "decode": "decode.onnx"}
+
+
+class VisionGraph(nn.Module):
+    """Ink -> features, glyph probabilities."""
+
+    def __init__(self, vision: Vision):
+        super().__init__()
+        self.vision = vision
+
+    def forward(self, ink):
+        features, logits = self.vision(ink)
+        return features, logits.softmax(1)
+
+
+def cells_of(maps, rows: int, columns: int, cells):
+    """`maps [1, C, h, w]`, cut into cells of `rows x columns` positions -> `[V, rows * columns, C]` of the cells (row, column)."""
+    _, channels, height, width = maps.shape
+    grid = maps.reshape(channels, height // rows, rows, width // columns, columns).permute(1, 3, 2, 4, 0)
+    grid = grid.reshape(-1, rows * columns, channels)
+    return grid[cells[:, 0] * (width // columns) + cells[:, 1]]
+
+
+class PrefillGraph(nn.Module):
+    """The vision graph's outputs, the kept cells and their positions -> keys and values of the page prefix."""
+
+    def __init__(self, reader: Reader):
+        super().__init__()
+        self.reader = reader
+        self.prefill = Prefill(reader.folded(), causal=False)
+
+    def forward(self, features, glyphs, cells, positions):
+        near = cells_of(features, CELL_HEIGHT // FEATURE_STRIDE, CELL_WIDTH // FEATURE_STRIDE, cells)
+        masses = cells_of(glyphs, CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)[:, :, 1:]
+        # Channel before position, as the weights of `features` have it.
+        visual = self.reader.visual(near.transpose(1, 2).flatten(1), masses, positions[0].flip(-1)[:, :2])
+        return self.prefill(visual, positions)
+
+
+def load_models(vision_weights: Path, decoder_weights: Path, characters: list[int]) -> tuple[Vision, Reader]:
+    vocabulary = Vocabulary(characters)
+    options = SETTINGS["vision"]
+    vision = Vision(vocabulary.glyphs, options["channels"], options["blocks"])
+    vision.load_state_dict(floats(load_file(vision_weights)))
+    reader = new_reader(vocabulary)
+    reader.load_state_dict(floats(load_file(decoder_weights)))
+    return vision.eval(), reader.eval()
+
+
+def floats(weights: dict) -> dict:
+    return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
+
+
+def new_reader(vocabulary: Vocabulary) -> Reader:
+    options = SETTINGS["decoder"]
+    shape = DecoderShape(
+        vocabulary=vocabulary.size, hidden=options["width"], layers=options["layers"], heads=options["heads"],
+        kv_heads=options["kv_heads"], head_dim=64, feed_forward=options["feed_forward"], position_parts=3, norm_epsilon=1e-5,
+    )  # fmt: skip
+    return Reader(vocabulary, shape, SETTINGS["vision"]["channels"][-1], options["focal_layers"])
+
+
+def write_graphs(vision: Vision, reader: Reader, out: Path):
+    ink = torch.zeros(1, 1, 64, 96)
+    page = {2: "H", 3: "W"}
+    maps = {"features": {2: "H8", 3: "W8"}, "glyphs": {2: "H8", 3: "W4"}}
+    write_graph(VisionGraph(vision), {"ink": ink}, ["features", "glyphs"], {"ink": page, **maps}, out / GRAPHS["vision"])
+    features, glyphs = VisionGraph(vision)(ink)
+    inputs = {
+        "features": features.detach(), "glyphs": glyphs.detach(),
+        "cells": torch.tensor([[0, 0], [0, 1], [1, 2], [2, 0], [3, 1]]), "positions": torch.rand(1, 5, 3),
+    }  # fmt: skip
+    dynamic = {**maps, "cells": {0: "V"}, "positions": {1: "V"}}
+    outputs = []
+    for layer in range(reader.shape.layers):
+        outputs += [f"prefix_k.{layer}", f"prefix_v.{layer}"]
+        dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {2: "V"}, {3: "V"}
+    write_graph(PrefillGraph(reader), inputs, outputs, dynamic, out / GRAPHS["prefill"])
+    write_decode_graph(reader.folded(), out / GRAPHS["decode"])
+
+
+def write_tokenizer(vocabulary: Vocabulary, path: Path):
+    """An ordinary `tokenizers` file: one token a character, special names as plain entries; numbers have no text."""
+    words = {chr(code) if not 0xD800 <= code < 0xE000 else f"<surrogate {code:04x}>": i for i, code in enumerate(vocabulary.characters)}
+    words |= {"<unk>": vocabulary.unknown}
+    words |= {f"<{name}>": getattr(vocabulary, name) for name in STRUCTURE[1:]}
+    words |= {f"<{kind}>": vocabulary.kind(kind) for kind in KINDS}
+    assert len(set(words.values())) == vocabulary.x.first, "every token below the numbers has a name"
+    split = {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": False}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": split,
+        "post_processor": None, "decoder": None, "model": {"type": "WordLevel", "vocab": words, "unk_token": "<unk>"},
+    }  # fmt: skip
+    path.write_text(json.dumps(tokenizer, ensure_ascii=False, indent=1) + "\n")
+
+
+def kinds(vocabulary: Vocabulary) -> list[dict]:
+    also = {"text": ["reference", "other"], "figure": ["chart"]}
+    entries = []
+    for kind in KINDS:
+        entry = {"id": vocabulary.kind(kind), "kind": kind}
+        if kind in also:
+            entry["also"] = also[kind]
+        if kind == "figure":
+            entry["forks"] = False
+        entries.append(entry)
+    return entries
+
+
+def manifest(vocabulary: Vocabulary, shape: DecoderShape, files: dict, about: dict) -> dict:
+    tokens = {name: getattr(vocabulary, name) for name in STRUCTURE}
+    for name in ("x", "y", "pitch"):
+        numbers = getattr(vocabulary, name)
+        tokens[name] = {"first": numbers.first, "count": numbers.count, "bin": numbers.bin}
+    threshold = {"own_confidence": 0.9, "model_probability": 0.05, "override_probability": 0.9, "coordinate_bins": 3}
+    text_layer = {"own_confidence": 0.5, "model_probability": 0.05, "override_probability": 0.98, "coordinate_bins": 0}
+    return {
+        "schema": "docparse.pack/1", "name": "nano", "licence": "Apache-2.0", "source": "scripts/train of this repository",
+        "about": about, "files": files, "graphs": GRAPHS, "tokenizer": "tokenizer.json",
+        "dims": {
+            "layers": shape.layers, "heads": shape.heads, "kv_heads": shape.kv_heads, "head_dim": shape.head_dim,
+            "hidden": shape.hidden, "vocabulary": shape.vocabulary, "position_parts": shape.position_parts,
+        },
+        "preprocessing": {
+            "family": "fixed-grid", "cell_width": CELL_WIDTH, "cell_height": CELL_HEIGHT, "ink_threshold": 0.25, "x_height": 8.5,
+            "x_height_share": 0.43, "default_dpi": 136.0, "max_side": 1914, "max_cells": 4096,
+        },
+        "tokens": tokens,
+        "protocol": {
+            "position_rule": "grounded-words", "prefill_attention": "bidirectional-visual", "trunk_prompt": ["begin"],
+            "trunk_end": ["end"], "branch_end": ["end"], "fork_visible": False, "region": "kind-x0-y0-x1-y1",
+            "content": {"default": "grounded-words"}, "kinds": kinds(vocabulary), "no_content": [],
+        },
+        "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600},
+        "acceptance": {"mode": "trust", "default": threshold, "classes": {"text": {"text-layer": text_layer}}},
+    }  # fmt: skip
+
+
+def export(vision_weights: Path, decoder_weights: Path, characters: list[int], out: Path, about: dict):
+    """Writes the whole pack to `out`, but for its licence and model card."""
+    out.mkdir(parents=True, exist_ok=True)
+    vision, reader = load_models(vision_weights, decoder_weights, characters)
+    write_graphs(vision, reader, out)
+    write_tokenizer(reader.vocabulary, out / "tokenizer.json")
+    names = ["tokenizer.json", *GRAPHS.values()]
+    files = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    text = json.dumps(manifest(reader.vocabulary, reader.shape, files, about), indent=2)
+    (out / "docparse.json").write_text(text + "\n")

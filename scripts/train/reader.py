@@ -1,0 +1,145 @@
+"""The nano reader's decoder in its training form: visual tokens, trunk and branches of a page as one sequence under a tree mask.
+
+The layers are those of `scripts/export/decoder.py`; `folded` turns the nano reader's own embeddings into that module's plain tables.
+
+Positions have three parts: text order, y and x (px of the raster). A visual token has its cell's centre; a text token the place that
+the grounded tokens before it imply.
+"""
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from scripts.export.decoder import Decoder, DecoderLayer, DecoderShape, RmsNorm
+
+from .vision import FEATURE_POSITIONS, SLOTS
+from .vocabulary import KINDS, Vocabulary
+
+CHARACTER_WIDTH = 64
+# The embedding table is kept small, because it is tied to the output; the input needs it larger.
+INPUT_SCALE = 7.0
+# Pairs of dimensions that turn with the text order, with y, with x, and not at all: 32 pairs = head dimension 64.
+ORDER_PAIRS, Y_PAIRS, X_PAIRS, FREE_PAIRS = 10, 8, 8, 6
+HEAD_DIM = 2 * (ORDER_PAIRS + Y_PAIRS + X_PAIRS + FREE_PAIRS)
+
+
+def rotary_rule() -> torch.Tensor:
+    """`[3, 32]`: wavelengths of 2 pi .. 62,800 tokens (order), 20 .. 1,280 px (y), 40 .. 2,560 px (x)."""
+    rule = torch.zeros(3, HEAD_DIM // 2)
+    rule[0, :ORDER_PAIRS] = 10000.0 ** (-torch.arange(ORDER_PAIRS).float() / ORDER_PAIRS)
+    octaves = torch.arange(Y_PAIRS).float() * 7 / Y_PAIRS
+    rule[1, ORDER_PAIRS : ORDER_PAIRS + Y_PAIRS] = 2 * math.pi / (20 * 2**octaves)
+    octaves = torch.arange(X_PAIRS).float() * 6 / X_PAIRS
+    first = ORDER_PAIRS + Y_PAIRS
+    rule[2, first : first + X_PAIRS] = 2 * math.pi / (40 * 2**octaves)
+    return rule
+
+
+def place_waves(xy, width: int):
+    """`[..., 2]` px -> `[..., width]`: sine and cosine of x, then of y, wavelengths of 8 .. 4,096 px."""
+    count = width // 4
+    frequency = (2 * math.pi) / (8.0 * 2.0 ** (torch.arange(count, dtype=torch.float32) * (9.0 / count)))
+    x, y = xy[..., 0:1] * frequency, xy[..., 1:2] * frequency
+    return torch.cat([x.sin(), x.cos(), y.sin(), y.cos()], -1)
+
+
+class Reader(nn.Module):
+    def __init__(self, vocabulary: Vocabulary, shape: DecoderShape, feature_channels: int, focal_layers=(2, 4)):
+        super().__init__()
+        width = shape.hidden
+        self.vocabulary, self.shape, self.focal_layers = vocabulary, shape, tuple(focal_layers)
+        self.register_buffer("rotary", rotary_rule(), persistent=False)
+        # A code per character, shared by glyph slots, input text and output.
+        self.character_codes = nn.Parameter(torch.randn(vocabulary.glyphs, CHARACTER_WIDTH) * 0.3)
+        self.slots = nn.Linear(SLOTS * CHARACTER_WIDTH, width)
+        self.features = nn.Linear(feature_channels * FEATURE_POSITIONS, width)
+        nn.init.zeros_(self.features.weight)
+        nn.init.zeros_(self.features.bias)
+        self.visual_place = nn.Linear(width, width)
+        self.token_place = nn.Linear(width, width)
+        self.character_in = nn.Linear(CHARACTER_WIDTH, width, bias=False)
+        self.character_out = nn.Linear(width, CHARACTER_WIDTH, bias=False)
+        self.tokens = nn.Embedding(vocabulary.size, width)
+        nn.init.normal_(self.tokens.weight, std=0.02)
+        self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
+        self.norm = RmsNorm(width, shape.norm_epsilon)
+        # Dense layout on the visual tokens: kind, distances to the region's four sides, reading order. Trained, not exported.
+        self.layout = nn.Linear(width, len(KINDS) + 4 + 1)
+
+    def visual(self, features, glyphs, xy):
+        """Features `[V, positions * C]`, glyph masses `[V, slots, glyphs]`, cell centres `[V, 2]` (x, y) -> `[V, hidden]`."""
+        slots = self.slots((glyphs @ self.character_codes).flatten(1))
+        return slots + self.features(features) + self.visual_place(place_waves(xy, self.shape.hidden))
+
+    def visual_from_masses(self, masses, count: int, xy):
+        """As `visual`, from a list of `masses [N, 3]` (slot of the page, character, mass): what the vision graph would say, without it."""
+        slots = torch.zeros(count * SLOTS, CHARACTER_WIDTH)
+        slots = slots.index_add(0, masses[:, 0].long(), self.character_codes[masses[:, 1].long()] * masses[:, 2:])
+        return self.slots(slots.view(count, -1)) + self.visual_place(place_waves(xy, self.shape.hidden))
+
+    def embed(self, tokens):
+        """Text tokens `[T]` -> `[T, hidden]`."""
+        vocabulary, half = self.vocabulary, self.shape.hidden // 2
+        codes = torch.cat([self.character_codes, torch.zeros(1, CHARACTER_WIDTH)])
+        x = self.tokens(tokens) * INPUT_SCALE + self.character_in(codes[tokens.clamp(max=vocabulary.glyphs)])
+        is_x = (tokens >= vocabulary.x.first) & (tokens < vocabulary.x.end)
+        is_y = (tokens >= vocabulary.y.first) & (tokens < vocabulary.y.end)
+        place = torch.stack([(tokens - vocabulary.x.first) * vocabulary.x.bin * is_x, (tokens - vocabulary.y.first) * vocabulary.y.bin * is_y], -1)
+        waves = place_waves(place, self.shape.hidden)
+        return x + self.token_place(torch.cat([waves[:, :half] * is_x[:, None], waves[:, half:] * is_y[:, None]], -1))
+
+    def logits(self, hidden):
+        output, glyphs = functional.linear(hidden, self.tokens.weight), self.vocabulary.glyphs
+        characters = output[..., :glyphs] + functional.linear(self.character_out(hidden), self.character_codes)
+        return torch.cat([characters, output[..., glyphs:]], -1)
+
+    def run(self, x, positions, visible, visual_count: int):
+        """`x [N, hidden]`, `positions [N, 3]`, `visible [N, N]` bool -> hidden states, and the focal layers' attention of the text tokens
+        to the visual tokens, `[heads, T, V]` each."""
+        shape = self.shape
+        angle = positions @ self.rotary
+        cosine, sine = angle.cos(), angle.sin()
+        mask = torch.zeros(visible.shape).masked_fill(~visible, -1e9)
+        group, scale, attention = shape.heads // shape.kv_heads, shape.head_dim**-0.5, []
+        for index, layer in enumerate(self.layers):
+            queries, keys, values = (part.transpose(0, 1) for part in layer.project(x, cosine, sine))
+            keys, values = keys.repeat_interleave(group, 0), values.repeat_interleave(group, 0)
+            if index in self.focal_layers:
+                # Visual rows need no weights: the fused kernel. They see visual tokens only.
+                rows = [part[None, :, :visual_count] for part in (queries, keys, values)]
+                seen = functional.scaled_dot_product_attention(*rows)[0]
+                weights = (queries[:, visual_count:] @ keys.transpose(1, 2) * scale + mask[visual_count:]).softmax(-1)
+                attention.append(weights[:, :, :visual_count])
+                mixed = torch.cat([seen, weights @ values], 1)
+            else:
+                mixed = functional.scaled_dot_product_attention(queries[None], keys[None], values[None], attn_mask=mask)[0]
+            x = layer.feed(x + layer.output(mixed.transpose(0, 1).flatten(1)))
+        return self.norm(x), attention
+
+    @torch.no_grad()
+    def folded(self) -> Decoder:
+        """The same decoder with a plain embedding table and output matrix."""
+        decoder = Decoder(self.shape, self.rotary.clone())
+        decoder.layers.load_state_dict(self.layers.state_dict())
+        decoder.norm.load_state_dict(self.norm.state_dict())
+        decoder.embedding.weight.copy_(self.embed(torch.arange(self.vocabulary.size)))
+        decoder.head.weight.copy_(self.logits(torch.eye(self.shape.hidden)).T)
+        return decoder.eval()
+
+
+def tree_mask(visual_count: int, segment, visible, trunk_length: int):
+    """Who sees whom, `[N, N]` bool, in the sequence visual tokens, trunk, branches.
+
+    `segment [T]`: 0 in the trunk, else the branch's number; `visible [T]`: trunk tokens that a branch token sees. Visual tokens see one
+    another; the trunk is causal; a branch sees the visual tokens, its part of the trunk and its own past.
+    """
+    count = len(segment)
+    mask = torch.zeros(visual_count + count, visual_count + count, dtype=torch.bool)
+    mask[:, :visual_count] = True
+    index = torch.arange(count)
+    causal = index[:, None] >= index[None]
+    same = segment[:, None] == segment[None]
+    trunk = (segment[None] == 0) & ((segment[:, None] == 0) | (index[None] < visible[:, None])) & (index[None] < trunk_length)
+    mask[visual_count:, visual_count:] = causal & (same | trunk)
+    return mask
