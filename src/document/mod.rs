@@ -1,5 +1,31 @@
 //! Elements, pages and documents: what is written. Boxes here are in points, origin top left of the upright page.
 
+pub mod assemble;
+mod code;
+mod composed;
+mod escape;
+mod flow;
+mod grid;
+mod headings;
+pub mod json;
+mod lists;
+pub mod markdown;
+mod markup;
+mod model_text;
+mod paragraphs;
+pub mod patterns;
+mod running;
+mod table_flow;
+mod table_html;
+mod text;
+pub mod whole;
+
+pub use assemble::{PageContext, assemble, printed_area};
+pub use flow::{DocumentElement, Part};
+pub use json::{DocumentError, PageHeader, page_json, read_page};
+pub use markdown::{page_markdown, page_text};
+pub use whole::{DocumentOutputs, write_document};
+
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::Rect;
