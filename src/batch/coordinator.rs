@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::engine::Engine;
-use super::finish::{FinishedPages, page_block, write_document};
+use super::finish::{FinishedPages, finish_document};
 use super::journal::{FileRecord, Journal, PageRecord, Record};
 use super::output::OutputError;
 use super::pages::PageRanges;
@@ -42,6 +42,8 @@ struct OpenFile {
     /// To stdout: pages that wait for an earlier one, and how many are written.
     waiting: BTreeMap<u32, Vec<u8>>,
     written: usize,
+    /// Something stands on stdout.
+    begun: bool,
 }
 
 impl<'a, E: Engine> Coordinator<'a, E> {
@@ -132,6 +134,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
             document_stands: kept.document,
             waiting: BTreeMap::new(),
             written: 0,
+            begun: false,
         };
         self.open.insert(index, open);
         self.finish_if_done(index);
@@ -169,14 +172,16 @@ impl<'a, E: Engine> Coordinator<'a, E> {
     /// Writes to stdout what is next in page order.
     fn write_waiting(&mut self, index: usize) -> Result<(), BatchError> {
         let Some(open) = self.open.get_mut(&index) else { return Ok(()) };
-        let output = &self.shared.settings.output;
-        let marker = output.page_markers && output.formats.first() == Some(&Format::Markdown);
-        let json = output.formats.first() == Some(&Format::Json);
+        let lines = self.shared.settings.output.formats.first() == Some(&Format::Json);
         let mut write = || -> io::Result<()> {
             while let Some(page) = open.selected.get(open.written)
                 && let Some(bytes) = open.waiting.remove(page)
             {
-                page_block(self.stdout, *page, &bytes, open.written == 0 || json, marker)?;
+                if open.begun && !lines && !bytes.is_empty() {
+                    self.stdout.write_all(b"\n")?;
+                }
+                self.stdout.write_all(&bytes)?;
+                open.begun |= !bytes.is_empty();
                 open.written += 1;
             }
             self.stdout.flush()
@@ -201,10 +206,10 @@ impl<'a, E: Engine> Coordinator<'a, E> {
                 folder,
                 pages: &open.selected,
                 info: &open.info,
-                provenance: &open.file.provenance,
+                header: &open.file.header,
                 complete: failed.is_empty(),
             };
-            if let Err(error) = write_document(&finished, &self.shared.settings.output) {
+            if let Err(error) = finish_document(&finished, &self.shared.settings.output) {
                 return self.fail(error.into());
             }
         }
@@ -214,7 +219,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
             pages: PageRanges::of(&open.selected).to_string(),
             partial,
             failed,
-            provenance: open.file.provenance.clone(),
+            header: open.file.header.clone(),
         }));
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::identity::ModelId;
+use crate::document::json::ModelId;
 use crate::page::{DocumentInfo, PageEvidence};
 use crate::pdf::{Document, OpenError, OpenOptions, PageError};
 use crate::reader::{PageOutput, Reader, ReaderError, ReaderSettings};

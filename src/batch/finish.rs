@@ -1,17 +1,12 @@
 //! The files of the whole document, built once its last page is done by streaming the page files.
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
-use super::identity::Provenance;
 use super::output::{AtomicFile, OutputError, document_name, page_name};
+use crate::document::{DocumentError, DocumentOutputs, PageHeader, write_document};
 use crate::page::DocumentInfo;
 use crate::settings::{Format, OutputSettings};
-
-/// Version of the document JSON's form.
-pub const DOCUMENT_SCHEMA: &str = "docparse.document/1";
 
 /// A document whose pages are all written.
 #[derive(Debug)]
@@ -20,87 +15,47 @@ pub struct FinishedPages<'a> {
     /// Ascending.
     pub pages: &'a [u32],
     pub info: &'a DocumentInfo,
-    pub provenance: &'a Provenance,
+    pub header: &'a PageHeader,
     /// Every page came out `ok` or `partial`.
     pub complete: bool,
 }
 
 /// Writes `document.*` in the formats asked for. If JSON is not one of them and no page failed, the page JSON has served its
 /// purpose and is removed, unless an earlier run was asked for it.
-pub fn write_document(finished: &FinishedPages<'_>, output: &OutputSettings) -> Result<(), OutputError> {
-    for &format in &output.formats {
+pub fn finish_document(finished: &FinishedPages<'_>, output: &OutputSettings) -> Result<(), OutputError> {
+    let page_files: Vec<PathBuf> =
+        finished.pages.iter().map(|&page| finished.folder.join(page_name(page, Format::Json))).collect();
+    let start = |format: Format| -> Result<Option<AtomicFile>, OutputError> {
         let path = finished.folder.join(document_name(format));
-        let mut file = AtomicFile::create(&path)?;
-        match format {
-            Format::Json => write_json(finished, &mut file)?,
-            Format::Markdown | Format::Text => write_text(finished, output, format, &mut file)?,
-        }
+        output.formats.contains(&format).then(|| AtomicFile::create(&path)).transpose()
+    };
+    let (mut markdown, mut json, mut text) =
+        (start(Format::Markdown)?, start(Format::Json)?, start(Format::Text)?);
+    let outputs = DocumentOutputs {
+        markdown: markdown.as_mut().map(|file| file as &mut dyn Write),
+        json: json.as_mut().map(|file| file as &mut dyn Write),
+        text: text.as_mut().map(|file| file as &mut dyn Write),
+    };
+    write_document(&page_files, finished.info, finished.header, output, outputs)
+        .map_err(|error| output_error(finished.folder, error))?;
+    for file in [markdown, json, text].into_iter().flatten() {
         file.commit()?;
     }
     let json_is_wanted =
         output.formats.contains(&Format::Json) || finished.folder.join(document_name(Format::Json)).exists();
     if finished.complete && !json_is_wanted {
-        for &page in finished.pages {
-            let path = finished.folder.join(page_name(page, Format::Json));
+        for path in page_files {
             std::fs::remove_file(&path).map_err(OutputError::at(&path))?;
         }
     }
     Ok(())
 }
 
-fn write_text(
-    finished: &FinishedPages<'_>,
-    output: &OutputSettings,
-    format: Format,
-    file: &mut AtomicFile,
-) -> Result<(), OutputError> {
-    for (at, &page) in finished.pages.iter().enumerate() {
-        let path = finished.folder.join(page_name(page, format));
-        let bytes = std::fs::read(&path).map_err(OutputError::at(&path))?;
-        page_block(file, page, &bytes, at == 0, format == Format::Markdown && output.page_markers)
-            .map_err(OutputError::at(&path))?;
+/// Page files are this run's own: one that cannot be read back is as bad as one that cannot be written.
+fn output_error(folder: &Path, error: DocumentError) -> OutputError {
+    match error {
+        DocumentError::Read { path, source } => OutputError { path, source },
+        DocumentError::Write(source) => OutputError { path: folder.to_path_buf(), source },
+        other => OutputError { path: folder.to_path_buf(), source: io::Error::other(other) },
     }
-    Ok(())
-}
-
-/// One page of a longer Markdown or text: an empty line before all but the first, the page marker if wanted.
-pub(super) fn page_block(
-    out: &mut dyn Write,
-    page: u32,
-    bytes: &[u8],
-    first: bool,
-    marker: bool,
-) -> std::io::Result<()> {
-    if !first && (marker || !bytes.is_empty()) {
-        out.write_all(b"\n")?;
-    }
-    if marker {
-        writeln!(out, "<!-- page {page} -->")?;
-        if !bytes.is_empty() {
-            out.write_all(b"\n")?;
-        }
-    }
-    out.write_all(bytes)
-}
-
-fn write_json(finished: &FinishedPages<'_>, file: &mut AtomicFile) -> Result<(), OutputError> {
-    let mut head = json!({ "schema": DOCUMENT_SCHEMA });
-    for part in [json!(finished.provenance), json!(finished.info)] {
-        if let (Some(head), serde_json::Value::Object(part)) = (head.as_object_mut(), part) {
-            head.extend(part);
-        }
-    }
-    let head = head.to_string();
-    let at = finished.folder.join(document_name(Format::Json));
-    let open = head.strip_suffix('}').expect("an object ends in a brace");
-    write!(file, "{open},\"pages\":[").map_err(OutputError::at(&at))?;
-    for (index, &page) in finished.pages.iter().enumerate() {
-        let path = finished.folder.join(page_name(page, Format::Json));
-        let bytes = std::fs::read(&path).map_err(OutputError::at(&path))?;
-        let comma: &[u8] = if index > 0 { b",\n" } else { b"\n" };
-        file.write_all(comma)
-            .and_then(|()| file.write_all(bytes.trim_ascii()))
-            .map_err(OutputError::at(&at))?;
-    }
-    file.write_all(b"\n]}\n").map_err(OutputError::at(&at))
 }

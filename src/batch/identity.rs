@@ -1,31 +1,12 @@
-//! What a page file was made from: the program, the settings, the model, the input. Two pages with one identity are equal.
+//! The sums by which page files are known: what made two pages with one header is the same, and so are they.
 
 use std::io::{self, Read};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::settings::{Acceptance, DecodeSettings, OutputSettings, RasterSettings};
-
-/// A model pack's name and the sha256 of its manifest and graphs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelId {
-    pub name: String,
-    pub sha256: String,
-}
-
-/// Stands in every page file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provenance {
-    /// Version of docparse.
-    pub docparse: String,
-    /// `None` with `--model none`.
-    pub model: Option<ModelId>,
-    pub settings_sha256: String,
-    pub input_sha256: String,
-}
 
 /// The settings that change page files, and nothing else: neither jobs nor device nor which pages are asked for.
 #[derive(Debug)]

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::identity::Provenance;
 use super::output::OutputError;
-use crate::document::PageStatus;
+use crate::document::{PageHeader, PageStatus};
 
 /// Name of the journal in the output folder.
 pub const JOURNAL_NAME: &str = "run.jsonl";
@@ -62,7 +61,7 @@ pub struct PageRecord {
     pub seconds: BTreeMap<&'static str, f64>,
     pub counts: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
-    pub provenance: Provenance,
+    pub header: PageHeader,
 }
 
 /// One file of which every page that was asked for is done.
@@ -75,7 +74,7 @@ pub struct FileRecord {
     pub partial: Vec<u32>,
     pub failed: Vec<u32>,
     #[serde(flatten)]
-    pub provenance: Provenance,
+    pub header: PageHeader,
 }
 
 /// A run in figures.
@@ -160,12 +159,7 @@ mod tests {
             pages: pages.into(),
             partial: vec![2],
             failed: Vec::new(),
-            provenance: Provenance {
-                docparse: "1".into(),
-                model: None,
-                settings_sha256: "s".into(),
-                input_sha256: "i".into(),
-            },
+            header: PageHeader::new(None, "s", "i", "a.pdf"),
         }
     }
 

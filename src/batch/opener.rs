@@ -6,12 +6,13 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use super::engine::{Engine, PageSource};
-use super::identity::{Provenance, file_sha256};
+use super::identity::file_sha256;
 use super::output::{Clear, OutputError, clear};
 use super::plan::PlannedFile;
 use super::resume::{Kept, kept_pages};
 use super::runner::{FileContext, Job, Message, Outbox, Shared};
 use super::worker::{deliver, failed_output};
+use crate::document::PageHeader;
 use crate::settings::{Destination, Existing};
 
 /// Takes files until none is left or the run stops.
@@ -50,16 +51,18 @@ fn open_file<E: Engine>(
         let message = format!("page {page} is asked for, the document has {page_count}");
         outbox.send(Message::Warning { file: name.clone(), page: None, message });
     }
+    let input_name = file.input.name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let context = FileContext {
         index,
         name,
         output: file.folder.display().to_string(),
         folder: shared.folder_of(file),
-        provenance: Provenance {
+        header: PageHeader {
             docparse: env!("CARGO_PKG_VERSION").to_owned(),
             model: shared.model_id().cloned(),
             settings_sha256: shared.settings.settings_sha256.clone(),
             input_sha256,
+            input: input_name,
         },
     };
     let kept = match prepare_folder(shared, &context, &selected) {
@@ -119,7 +122,7 @@ fn prepare_folder<E: Engine>(
         Existing::Resume => {
             let formats = &shared.settings.output.formats;
             let finished = shared.finished.get(&file.output);
-            let kept = kept_pages(folder, selected, &file.provenance, formats, finished);
+            let kept = kept_pages(folder, selected, &file.header, formats, finished);
             let anew: Vec<u32> =
                 selected.iter().copied().filter(|page| !kept.pages.contains_key(page)).collect();
             clear(folder, if anew.is_empty() { Clear::Parts } else { Clear::Pages(&anew) })?;

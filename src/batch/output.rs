@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::identity::Provenance;
 use super::render::page_bytes;
+use crate::document::PageHeader;
 use crate::raster::Raster;
 use crate::reader::PageOutput;
 use crate::settings::{Format, OutputSettings};
@@ -109,7 +109,7 @@ pub fn document_name(format: Format) -> String {
 pub fn write_page(
     folder: &Path,
     output: &PageOutput,
-    provenance: &Provenance,
+    header: &PageHeader,
     settings: &OutputSettings,
 ) -> Result<(), OutputError> {
     for (name, raster) in &output.figures {
@@ -119,7 +119,7 @@ pub fn write_page(
     }
     let asked = settings.formats.iter().copied().filter(|&format| format != Format::Json);
     for format in asked.chain([Format::Json]) {
-        let bytes = page_bytes(&output.page, provenance, format, settings);
+        let bytes = page_bytes(&output.page, header, format, settings);
         write_atomic(&folder.join(page_name(output.page.number, format)), &bytes)?;
     }
     Ok(())

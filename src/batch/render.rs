@@ -1,57 +1,40 @@
-//! A page that was read -> the bytes of its files.
+//! A page that was read -> the bytes of its files, or its part of stdout.
 
-use serde::{Deserialize, Serialize};
-
-use super::identity::Provenance;
-use crate::document::{ElementKind, Page};
+use crate::document::{Page, PageHeader, PageStatus, page_json, page_markdown, page_text};
 use crate::settings::{Format, OutputSettings};
 
-/// Version of the page JSON's form.
-pub const PAGE_SCHEMA: &str = "docparse.page/1";
-
-/// `page-0001.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PageFile {
-    pub schema: String,
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    #[serde(flatten)]
-    pub page: Page,
-}
-
 /// The bytes of a page's file in one format.
-pub fn page_bytes(page: &Page, provenance: &Provenance, format: Format, output: &OutputSettings) -> Vec<u8> {
+pub fn page_bytes(page: &Page, header: &PageHeader, format: Format, output: &OutputSettings) -> Vec<u8> {
     match format {
-        Format::Json => {
-            let file = page_file(page, provenance);
-            let mut bytes = serde_json::to_vec_pretty(&file).expect("page values are plain data");
-            bytes.push(b'\n');
-            bytes
-        }
-        Format::Markdown => joined(page, output, |e| &e.markdown).into_bytes(),
-        Format::Text => joined(page, output, |e| &e.text).into_bytes(),
+        Format::Json => page_json(page, header),
+        Format::Markdown => page_markdown(page, output),
+        Format::Text => page_text(page, output),
     }
+    .into_bytes()
 }
 
-/// The page's JSON on one line, line end included: what goes to stdout.
-pub fn page_json_line(page: &Page, provenance: &Provenance) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(&page_file(page, provenance)).expect("page values are plain data");
-    bytes.push(b'\n');
-    bytes
+/// What a page gives to stdout: its JSON on one line; its Markdown after its marker; its text.
+pub fn stdout_bytes(page: &Page, header: &PageHeader, format: Format, output: &OutputSettings) -> Vec<u8> {
+    let text = match format {
+        // Line ends stand only between the parts: strings have theirs escaped.
+        Format::Json => page_json(page, header).lines().map(str::trim_start).collect::<String>() + "\n",
+        Format::Markdown => marked(page, page_markdown(page, output), output.page_markers),
+        Format::Text => page_text(page, output),
+    };
+    text.into_bytes()
 }
 
-fn page_file(page: &Page, provenance: &Provenance) -> PageFile {
-    PageFile { schema: PAGE_SCHEMA.into(), provenance: provenance.clone(), page: page.clone() }
-}
-
-fn joined(page: &Page, output: &OutputSettings, part: fn(&crate::document::Element) -> &String) -> String {
-    let running = [ElementKind::Header, ElementKind::Footer, ElementKind::PageNumber];
-    let parts: Vec<&str> = page
-        .elements
-        .iter()
-        .filter(|e| output.running_matter || !running.contains(&e.kind))
-        .map(|e| part(e).trim_end())
-        .filter(|text| !text.is_empty())
-        .collect();
-    if parts.is_empty() { String::new() } else { parts.join("\n\n") + "\n" }
+fn marked(page: &Page, markdown: String, marker: bool) -> String {
+    let number = page.number;
+    let comment = match (page.status, &page.reason) {
+        // Two hyphens would end the comment.
+        (PageStatus::Failed, Some(reason)) => {
+            format!("page {number} failed: {}", reason.replace("--", "- -"))
+        }
+        (PageStatus::Failed, None) => format!("page {number} failed"),
+        _ if marker => format!("page {number}"),
+        _ => return markdown,
+    };
+    let gap = if markdown.is_empty() { "" } else { "\n" };
+    format!("<!-- {comment} -->\n{gap}{markdown}")
 }

@@ -7,13 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
-
-use super::identity::Provenance;
 use super::journal::FileRecord;
 use super::output::{document_name, page_name};
 use super::pages::PageRanges;
-use crate::document::PageStatus;
+use crate::document::{PageHeader, PageStatus, read_page};
 use crate::settings::Format;
 
 /// What an earlier run left.
@@ -24,27 +21,11 @@ pub struct Kept {
     pub document: bool,
 }
 
-/// The part of a page file by which it is judged.
-#[derive(Deserialize)]
-struct PageHead {
-    number: u32,
-    status: PageStatus,
-    #[serde(flatten)]
-    provenance: Provenance,
-    elements: Vec<ElementHead>,
-}
-
-#[derive(Deserialize)]
-struct ElementHead {
-    #[serde(default)]
-    image: Option<String>,
-}
-
 /// Finds the pages among `selected` (ascending) whose files in `folder` stand for what this run would write.
 pub fn kept_pages(
     folder: &Path,
     selected: &[u32],
-    provenance: &Provenance,
+    header: &PageHeader,
     formats: &[Format],
     finished: Option<&FileRecord>,
 ) -> Kept {
@@ -52,13 +33,13 @@ pub fn kept_pages(
     let pages: BTreeMap<u32, PageStatus> = selected
         .iter()
         .filter(|&&page| complete(page))
-        .filter_map(|&page| Some((page, standing(folder, page, provenance)?)))
+        .filter_map(|&page| Some((page, standing(folder, page, header)?)))
         .collect();
     if pages.len() == selected.len() || formats.contains(&Format::Json) {
         return Kept { pages, document: false };
     }
     let whole = finished.filter(|record| {
-        record.provenance == *provenance
+        record.header == *header
             && record.failed.is_empty()
             && record.pages == PageRanges::of(selected).to_string()
             && selected.iter().all(|&page| complete(page))
@@ -76,12 +57,10 @@ pub fn kept_pages(
 }
 
 /// The status of the page if its JSON and the figures that it names stand.
-fn standing(folder: &Path, page: u32, provenance: &Provenance) -> Option<PageStatus> {
-    let bytes = std::fs::read(folder.join(page_name(page, Format::Json))).ok()?;
-    let head: PageHead = serde_json::from_slice(&bytes).ok()?;
+fn standing(folder: &Path, number: u32, header: &PageHeader) -> Option<PageStatus> {
+    let (found, page) = read_page(&folder.join(page_name(number, Format::Json))).ok()?;
     let figures =
-        head.elements.iter().filter_map(|e| e.image.as_ref()).all(|name| folder.join(name).is_file());
-    let stands =
-        head.number == page && head.status != PageStatus::Failed && head.provenance == *provenance && figures;
-    stands.then_some(head.status)
+        page.elements.iter().filter_map(|e| e.image.as_ref()).all(|name| folder.join(name).is_file());
+    let stands = page.number == number && page.status != PageStatus::Failed && found == *header && figures;
+    stands.then_some(page.status)
 }

@@ -10,7 +10,6 @@ use std::thread::Scope;
 
 use super::coordinator::Coordinator;
 use super::engine::Engine;
-use super::identity::{ModelId, Provenance};
 use super::journal::{FileRecord, Journal, PageRecord, Record, Summary};
 use super::opener::open_files;
 use super::output::OutputError;
@@ -19,6 +18,8 @@ use super::plan::PlannedFile;
 use super::resume::Kept;
 use super::stats::RunStats;
 use super::worker::read_pages;
+use crate::document::PageHeader;
+use crate::document::json::ModelId;
 use crate::page::{DocumentInfo, PageEvidence};
 use crate::reader::ReaderError;
 use crate::settings::{Destination, Existing, OutputSettings};
@@ -89,7 +90,7 @@ pub(super) struct FileContext {
     pub(super) output: String,
     /// `None` to stdout.
     pub(super) folder: Option<PathBuf>,
-    pub(super) provenance: Provenance,
+    pub(super) header: PageHeader,
 }
 
 /// What threads tell the coordinator. Never holds pixels.

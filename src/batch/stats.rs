@@ -68,8 +68,7 @@ pub fn peak_rss_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::identity::Provenance;
-    use crate::document::PageStatus;
+    use crate::document::{PageHeader, PageStatus};
 
     fn page(ocr: f64, peak: u64) -> PageRecord {
         PageRecord {
@@ -80,12 +79,7 @@ mod tests {
             reason: None,
             seconds: BTreeMap::from([("ocr", ocr)]),
             counts: BTreeMap::from([("kv_peak_bytes", peak), ("decode_calls", 2)]),
-            provenance: Provenance {
-                docparse: String::new(),
-                model: None,
-                settings_sha256: String::new(),
-                input_sha256: String::new(),
-            },
+            header: PageHeader::new(None, "", "", ""),
         }
     }
 

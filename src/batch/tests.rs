@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::{Engine, PageReader, PageSource};
-use super::identity::ModelId;
 use super::inputs::{InputArgument, expand};
 use super::journal::{Journal, Record, finished_files};
 use super::pages::PageRanges;
 use super::plan::{PlannedFile, plan};
 use super::runner::{BatchError, BatchSettings, Report, Run, run};
+use crate::document::json::ModelId;
 use crate::document::{Element, ElementKind, Page, PageStatus};
 use crate::geometry::Rect;
 use crate::page::{DocumentInfo, PageEvidence, Rules};
@@ -353,10 +353,10 @@ fn failed_pages_and_files_cost_only_themselves() {
     assert_eq!((summary.ok, summary.partial, summary.failed, summary.files_failed), (3, 1, 2, 1));
     assert_eq!(bench.read_pages(), [1, 1, 4, 5]);
     let json = |page: &str| -> serde_json::Value { serde_json::from_slice(&bench.tree()[page]).unwrap() };
-    assert_eq!(json("a/page-0002.json")["status"], "failed");
-    assert_eq!(json("a/page-0002.json")["reason"], "the renderer died on this page (signal 6)");
-    assert_eq!(json("a/page-0003.json")["reason"], "internal error: page 3 is too much");
-    assert_eq!(json("a/page-0004.json")["status"], "partial");
+    assert_eq!(json("a/page-0002.json")["page"]["status"], "failed");
+    assert_eq!(json("a/page-0002.json")["page"]["reason"], "the renderer died on this page (signal 6)");
+    assert_eq!(json("a/page-0003.json")["page"]["reason"], "internal error: page 3 is too much");
+    assert_eq!(json("a/page-0004.json")["page"]["status"], "partial");
     let failed = outcome.records.iter().find_map(|record| match record {
         Record::FileFailed { file, reason } => Some((file.clone(), reason.clone())),
         _ => None,
@@ -498,13 +498,15 @@ fn stdout_gets_pages_in_order_and_nothing_else() {
     assert_eq!(
         markdown,
         "<!-- page 1 -->\n\n**text of page 1**\n\n<!-- page 2 -->\n\n**text of page 2**\n\n\
-         <!-- page 3 -->\n\n<!-- page 4 -->\n\n**text of page 4**\n"
+         <!-- page 3 failed: the renderer died on this page (signal 6) -->\n\n<!-- page 4 -->\n\n**text of page 4**\n"
     );
     bench.settings.output.formats = vec![Format::Json];
     let lines = bench.run_to_stdout().stdout;
     let numbers: Vec<u64> = lines
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["number"].as_u64().unwrap())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["page"]["number"].as_u64().unwrap()
+        })
         .collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
     assert!(!bench.out().exists());

@@ -9,11 +9,10 @@ use std::time::Instant;
 use super::engine::{Engine, PageReader};
 use super::journal::PageRecord;
 use super::output::write_page;
-use super::render::{page_bytes, page_json_line};
+use super::render::stdout_bytes;
 use super::runner::{FileContext, Job, Message, Outbox, Shared};
 use crate::document::{Page, PageStatus};
 use crate::reader::{PageOutput, PageStats};
-use crate::settings::Format;
 
 /// Takes pages until the openers are done or the run stops.
 pub(super) fn read_pages<E: Engine>(shared: &Shared<'_, E>, jobs: &Mutex<Receiver<Job>>, outbox: &Outbox) {
@@ -62,14 +61,13 @@ pub(super) fn deliver<E: Engine>(
     let settings = &shared.settings.output;
     let start = Instant::now();
     let bytes = match &file.folder {
-        Some(folder) => match write_page(folder, &output, &file.provenance, settings) {
+        Some(folder) => match write_page(folder, &output, &file.header, settings) {
             Ok(()) => None,
             Err(error) => return outbox.send(Message::Output(error)),
         },
-        None => settings.formats.first().map(|&format| match format {
-            Format::Json => page_json_line(&output.page, &file.provenance),
-            _ => page_bytes(&output.page, &file.provenance, format, settings),
-        }),
+        None => {
+            settings.formats.first().map(|&format| stdout_bytes(&output.page, &file.header, format, settings))
+        }
     };
     output.stats.seconds.insert("write", start.elapsed().as_secs_f64());
     for message in std::mem::take(&mut output.stats.warnings) {
@@ -83,7 +81,7 @@ pub(super) fn deliver<E: Engine>(
         reason: output.page.reason,
         seconds: output.stats.seconds,
         counts: output.stats.counts,
-        provenance: file.provenance.clone(),
+        header: file.header.clone(),
     };
     outbox.send(Message::PageDone { index: file.index, record, bytes });
 }
