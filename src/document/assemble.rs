@@ -146,7 +146,7 @@ impl Assembly<'_> {
             }
             Kind::Formula => self.formula_words(region, &lines),
             Kind::Header | Kind::Footer | Kind::PageNumber => self.plain(region, region.kind.into(), &lines),
-            Kind::Caption | Kind::Footnote | Kind::Reference => {
+            Kind::Caption | Kind::Footnote => {
                 for paragraph in paragraphs(lines) {
                     self.plain(region, region.kind.into(), &paragraph);
                 }
@@ -168,15 +168,19 @@ impl Assembly<'_> {
         let many_letters = parts.iter().filter(|(_, text)| lettered(&text.text)).count() > 1;
         let list = region.kind == Kind::List;
         for (lines, text) in parts {
-            let mark =
-                Mark::of(&text.text, list || many_letters).or((list && !any_mark).then_some(Mark::None));
+            let mark = Mark::of(&text.text, list || many_letters)
+                .or((list && !any_mark).then_some(Mark::None))
+                // The number of a reference is part of it.
+                .filter(|mark| region.kind != Kind::Reference || matches!(mark, Mark::Bullet(_)));
             if region.kind == Kind::Text && heading_like(&lines, &text.text, &self.body) {
                 self.heading(region, ElementKind::Heading, text, &lines);
             } else if let Some(mark) = mark {
                 self.item(region, &mark, text, &lines);
             } else {
-                let kind =
-                    if region.kind == Kind::List { ElementKind::Paragraph } else { region.kind.into() };
+                let kind = match region.kind {
+                    Kind::Text | Kind::Other | Kind::Reference => region.kind.into(),
+                    _ => ElementKind::Paragraph,
+                };
                 self.plain_text(region, kind, text, &lines);
             }
         }
