@@ -4,14 +4,13 @@
 use crate::document::code::{code, fenced};
 use crate::document::composed::Composed;
 use crate::document::escape::{BlockStart, inline};
-use crate::document::grid::{Grid, GridCell};
 use crate::document::headings::{Body, Heading, heading_like, levels};
 use crate::document::lists::{Mark, is_mark_paragraph, lettered, list_levels};
 use crate::document::paragraphs::{face, paragraphs, typewriter};
 use crate::document::text::{Lines, Writer, lines_of, page_lines};
 use crate::document::{Element, ElementKind, Line, Style, markup, model_text};
 use crate::geometry::Rect;
-use crate::lines::{hull_of, is_cjk, median};
+use crate::lines::{hull_of, median};
 use crate::page::{Kind, Link, Markup, Region, Word};
 
 /// What assembly must know of the page besides its regions.
@@ -108,12 +107,12 @@ pub(crate) fn set_level(element: &mut Element, level: u8) {
 }
 
 pub(crate) struct Assembly<'a> {
-    number: u32,
-    context: PageContext<'a>,
-    writer: Writer,
-    body: Body,
-    figures: usize,
-    elements: Vec<Element>,
+    pub(crate) number: u32,
+    pub(crate) context: PageContext<'a>,
+    pub(crate) writer: Writer,
+    pub(crate) body: Body,
+    pub(crate) figures: usize,
+    pub(crate) elements: Vec<Element>,
 }
 
 impl Assembly<'_> {
@@ -147,7 +146,7 @@ impl Assembly<'_> {
             }
             Kind::Formula => self.formula_words(region, &lines),
             Kind::Header | Kind::Footer | Kind::PageNumber => self.plain(region, region.kind.into(), &lines),
-            Kind::Caption | Kind::Footnote | Kind::Reference => {
+            Kind::Caption | Kind::Footnote => {
                 for paragraph in paragraphs(lines) {
                     self.plain(region, region.kind.into(), &paragraph);
                 }
@@ -169,21 +168,25 @@ impl Assembly<'_> {
         let many_letters = parts.iter().filter(|(_, text)| lettered(&text.text)).count() > 1;
         let list = region.kind == Kind::List;
         for (lines, text) in parts {
-            let mark =
-                Mark::of(&text.text, list || many_letters).or((list && !any_mark).then_some(Mark::None));
+            let mark = Mark::of(&text.text, list || many_letters)
+                .or((list && !any_mark).then_some(Mark::None))
+                // The number of a reference is part of it.
+                .filter(|mark| region.kind != Kind::Reference || matches!(mark, Mark::Bullet(_)));
             if region.kind == Kind::Text && heading_like(&lines, &text.text, &self.body) {
                 self.heading(region, ElementKind::Heading, text, &lines);
             } else if let Some(mark) = mark {
                 self.item(region, &mark, text, &lines);
             } else {
-                let kind =
-                    if region.kind == Kind::List { ElementKind::Paragraph } else { region.kind.into() };
+                let kind = match region.kind {
+                    Kind::Text | Kind::Other | Kind::Reference => region.kind.into(),
+                    _ => ElementKind::Paragraph,
+                };
                 self.plain_text(region, kind, text, &lines);
             }
         }
     }
 
-    fn plain(&mut self, region: &Region, kind: ElementKind, lines: &Lines) {
+    pub(crate) fn plain(&mut self, region: &Region, kind: ElementKind, lines: &Lines) {
         let text = self.writer.unwrapped(lines);
         self.plain_text(region, kind, text, lines);
     }
@@ -221,97 +224,21 @@ impl Assembly<'_> {
         self.put(region, ElementKind::Formula, text, markdown, lines);
     }
 
-    fn table(&mut self, region: &Region, cells: &[crate::page::Cell]) {
-        let grid =
-            Grid::new(cells.iter().map(|cell| GridCell::new(cell, self.cell_text(&cell.words))).collect());
-        let lines: Lines = cells.iter().flat_map(|cell| lines_of(&cell.words)).collect();
-        if let Some(grid) = grid {
-            self.put_grid(region, &grid, &lines);
-        }
-        // Words that no cell took.
-        if !region.words.is_empty() {
-            for paragraph in paragraphs(lines_of(&region.words)) {
-                self.plain(region, ElementKind::Paragraph, &paragraph);
-            }
-        }
-    }
-
-    /// A cell's text: one line, or one for each list item in it.
-    fn cell_text(&self, words: &[Word]) -> Composed {
-        let parts: Vec<Composed> =
-            paragraphs(lines_of(words)).iter().map(|p| self.writer.unwrapped(p)).collect();
-        let items = parts.iter().filter(|p| is_mark_paragraph(&p.text)).count() > 1;
-        let mut out = Composed::default();
-        for part in &parts {
-            let cjk = |c: Option<char>| c.is_some_and(is_cjk);
-            if items && !out.is_empty() {
-                out.append("\n", part);
-            } else if cjk(out.text.chars().last()) && cjk(part.text.chars().next()) {
-                out.append("", part);
-            } else {
-                self.writer.join(&mut out, part);
-            }
-        }
-        out
-    }
-
-    pub(crate) fn put_grid(&mut self, region: &Region, grid: &Grid, lines: &Lines) {
-        let links = self.context.links;
-        let before = self.elements.len();
-        self.put(region, ElementKind::Table, grid.text(), grid.markdown(links), lines);
-        if let Some(element) = self.elements.get_mut(before) {
-            element.html = Some(grid.html(links));
-            element.bbox = region.bbox.scaled(1.0 / self.context.scale);
-        }
-    }
-
-    /// A figure with the text found in it after it.
-    fn figure(&mut self, region: &Region) {
-        self.figures += 1;
-        let image =
-            self.context.figures.then(|| format!("page-{:04}-figure-{}.png", self.number, self.figures));
-        let mut markdown: Vec<String> = image.iter().map(|name| format!("![]({name})")).collect();
-        let mut text = Composed::default();
-        let mut grid_html = None;
-        let lines = lines_of(&region.words);
-        let all_lines = lines.clone();
-        let mut parts: Vec<Composed> = paragraphs(lines).iter().map(|p| self.writer.unwrapped(p)).collect();
-        if let Some(Markup::Text(own) | Markup::Markdown(own) | Markup::Html(own) | Markup::Latex(own)) =
-            &region.markup
-        {
-            let own = if matches!(region.markup, Some(Markup::Html(_))) {
-                model_text::html(own)
-            } else {
-                own.clone()
-            };
-            parts.extend(model_text::parts(&own, region.score));
-        }
-        if let Some(grid) = region.cells.as_ref().and_then(|cells| {
-            Grid::new(cells.iter().map(|cell| GridCell::new(cell, self.cell_text(&cell.words))).collect())
-        }) {
-            markdown.push(grid.markdown(self.context.links));
-            grid_html = Some(grid.html(self.context.links));
-            text = grid.text();
-        }
-        for part in parts.iter().filter(|p| !p.is_empty()) {
-            markdown.push(inline(part, self.context.links, BlockStart::At(0)));
-            text.append(if text.is_empty() { "" } else { "\n" }, part);
-        }
-        let mut element = self.element(region, region.kind.into(), text, markdown.join("\n\n"), &all_lines);
-        element.html = grid_html;
-        element.image = image;
-        element.bbox = region.bbox.scaled(1.0 / self.context.scale);
-        self.elements.push(element);
-    }
-
-    fn put(&mut self, region: &Region, kind: ElementKind, text: Composed, markdown: String, lines: &Lines) {
+    pub(crate) fn put(
+        &mut self,
+        region: &Region,
+        kind: ElementKind,
+        text: Composed,
+        markdown: String,
+        lines: &Lines,
+    ) {
         if !text.text.trim().is_empty() {
             let element = self.element(region, kind, text, markdown, lines);
             self.elements.push(element);
         }
     }
 
-    fn element(
+    pub(crate) fn element(
         &self,
         region: &Region,
         kind: ElementKind,

@@ -296,6 +296,26 @@ fn boxes_are_points_and_ids_count_from_one() {
 }
 
 #[test]
+fn references_keep_their_numbers_and_lose_only_bullets() {
+    let words = set(0.0, 0.0, &["1. Smith, J. A book.", "2. Jones, K. Another.", "• Web site"]);
+    let page = page(1, &[region(Kind::Reference, words)]);
+    assert_snapshot!(page_markdown(&page, &OutputSettings::default()), @r"
+    1. Smith, J. A book.
+
+    2. Jones, K. Another.
+
+    - Web site
+    ");
+    assert_eq!(page.elements[0].kind, ElementKind::Reference);
+}
+
+#[test]
+fn a_table_without_a_grid_is_text() {
+    let page = page(1, &[region(Kind::Table, set(0.0, 0.0, &["a b", "c d"]))]);
+    assert_eq!((page.elements[0].kind, page.elements[0].text.as_str()), (ElementKind::Paragraph, "a b c d"));
+}
+
+#[test]
 fn a_right_to_left_region_keeps_logical_order() {
     let words = set(0.0, 0.0, &["الآن Word استخدم", "ثم ارجع"]);
     let page = page(1, &[region(Kind::Text, words)]);

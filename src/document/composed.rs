@@ -59,7 +59,7 @@ impl Composed {
     fn push_run(&mut self, run: Run) {
         match self.runs.last_mut() {
             Some(last) if last.source == run.source && last.confidence == run.confidence => {
-                last.end = run.end
+                last.end = run.end;
             }
             Some(_) => self.runs.push(run),
             None => self.runs.push(Run { start: 0, ..run }),

@@ -65,7 +65,7 @@ impl DocumentElement {
             let run = Run { start: run.start + shift, end: run.end + shift, ..run };
             match own.last_mut() {
                 Some(last) if last.source == run.source && last.confidence == run.confidence => {
-                    last.end = run.end
+                    last.end = run.end;
                 }
                 _ => own.push(run),
             }

@@ -4,6 +4,7 @@ pub mod assemble;
 mod code;
 mod composed;
 mod escape;
+mod floats;
 mod flow;
 mod grid;
 mod headings;

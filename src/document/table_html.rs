@@ -30,7 +30,7 @@ pub(crate) fn plain(html: &str) -> String {
         match piece {
             Piece::Text(text) => out.push_str(&text),
             Piece::Tag { name, .. } if matches!(name.as_str(), "br" | "/p" | "/div" | "/li" | "/tr") => {
-                out.push('\n')
+                out.push('\n');
             }
             Piece::Tag { name, .. } if matches!(name.as_str(), "/td" | "/th") => out.push('\t'),
             Piece::Tag { .. } => {}
