@@ -3,10 +3,12 @@
 
 mod aligned;
 mod fill;
+mod found;
 mod header;
 mod ruled;
 
 pub(crate) use aligned::aligned;
+pub(crate) use found::drawn_tables;
 
 use crate::drafts::PageNets;
 use crate::geometry::Rect;
