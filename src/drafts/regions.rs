@@ -136,7 +136,7 @@ pub(super) fn join_strays(regions: &mut [Region], left: &[Word]) -> Vec<Word> {
         .iter()
         .enumerate()
         .filter(|(_, r)| text(r.kind))
-        .flat_map(|(k, r)| line_boxes(&r.words).into_iter().map(move |b| (k, b)))
+        .flat_map(|(k, r)| lines_of(&r.words).into_iter().map(move |line| (k, usual_box(&line))))
         .collect();
     let mut out = Vec::new();
     for run in runs_of(left, RUN_GAP) {
@@ -160,6 +160,12 @@ pub(super) fn join_strays(regions: &mut [Region], left: &[Word]) -> Vec<Word> {
         }
     }
     out
+}
+
+/// A line's box with the usual top and bottom of its words: bullets and formula signs are often taller.
+fn usual_box(line: &[Word]) -> Rect {
+    let hull = hull_of(line);
+    Rect { y0: median(line.iter().map(|w| w.bbox.y0)), y1: median(line.iter().map(|w| w.bbox.y1)), ..hull }
 }
 
 /// Would region `at`, grown over `hull`, overlap another region that neither of them overlaps now?

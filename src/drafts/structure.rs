@@ -8,7 +8,7 @@ use crate::geometry::{Rect, hull};
 use crate::lines::{hull_of, lines_of, median, rtl_share};
 use crate::page::{Kind, Region, Rules, Word};
 use crate::raster::Raster;
-use crate::tables::read_table;
+use crate::tables::{drawn_tables, read_table};
 
 use super::order::{Direction, xycut};
 use super::patterns::{CAPTION, monospaced, plain};
@@ -60,6 +60,7 @@ fn filled_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
         let seen_again = nets.layout(&[Kind::Table, Kind::Figure]);
         regions.extend(replacements(seen_again, &rejected, &regions));
     }
+    add_drawn_tables(&mut regions, page);
     let left = give_words(&mut regions, &page.words);
     let left = join_strays(&mut regions, &left);
     regions.retain_mut(|r| keeps(r, &page.raster));
@@ -67,6 +68,17 @@ fn filled_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
     regions.extend(group_leftover(&left, &obstacles));
     grow_tables(regions)
+}
+
+/// Complete drawn grids that the layout did not see become tables; text regions inside them give up their words.
+fn add_drawn_tables(regions: &mut Vec<Region>, page: &PageWords) {
+    let seen: Vec<Rect> = regions.iter().filter(|r| r.kind == Kind::Table).map(|r| r.bbox).collect();
+    for bbox in drawn_tables(&page.rules, &page.words) {
+        if !seen.iter().any(|t| t.overlap_of_smaller(&bbox) > 0.3) {
+            regions.retain(|r| r.bbox.intersection(&bbox) < 0.75 * r.bbox.area());
+            regions.push(bare_region(Kind::Table, 0.0, bbox));
+        }
+    }
 }
 
 /// Puts the words into the regions; returns those that no region takes.
@@ -373,6 +385,22 @@ mod tests {
         let got = draft_regions(&page, &mut Scripted { first, second: Vec::new() });
         assert_eq!(got.iter().map(|r| r.kind).collect::<Vec<_>>(), [Kind::Text, Kind::Figure]);
         assert_eq!(got[1].bbox.y0, 350.0);
+    }
+
+    #[test]
+    fn drawn_grid_that_the_layout_missed_is_a_table() {
+        let mut words = block("w", 8, 50.0, 100.0, 5);
+        for k in 0..9 {
+            let (x, y) = (100.0 + 100.0 * (k % 3) as f32, 404.0 + 30.0 * (k / 3) as f32);
+            words.push(word("cell", x + 10.0, y, x + 50.0, y + 14.0));
+        }
+        let mut page = page(words);
+        page.rules.horizontal = (0..4).map(|k| (100.0, 400.0, 400.0 + 30.0 * k as f32)).collect();
+        page.rules.vertical = (0..4).map(|k| (400.0, 490.0, 100.0 + 100.0 * k as f32)).collect();
+        let first = vec![region(Kind::Text, [105.0, 400.0, 395.0, 485.0])];
+        let got = draft_regions(&page, &mut Scripted { first, second: Vec::new() });
+        assert_eq!(got.iter().map(|r| r.kind).collect::<Vec<_>>(), [Kind::Text, Kind::Table]);
+        assert_eq!(got[1].cells.as_ref().map(Vec::len), Some(9));
     }
 
     #[test]

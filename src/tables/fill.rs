@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::geometry::Rect;
-use crate::lines::{chunks, hull_of, lines_of};
+use crate::lines::{chunks, hull_of, lines_of, median};
 use crate::page::{Cell, Word};
 
 use super::empty_cell;
 
 /// Pieces of a cell's lines that stand further apart than this many line heights belong to different columns.
 const PIECE_GAP: f32 = 0.9;
+
+/// Words this close, in line heights, have only a space between them.
+const SPACE: f32 = 0.35;
 
 /// Puts every word into the cell that holds its centre, else into the nearest one (vertical distance counts 1.5 times).
 /// Words that the cells held before are dropped. Returns the share of words that no cell holds; 1 without cells.
@@ -26,6 +29,44 @@ pub(crate) fn fill(cells: &mut [Cell], words: &[Word]) -> f32 {
         cells[at].words.push(word.clone());
     }
     outside as f32 / words.len().max(1) as f32
+}
+
+/// Like [`fill`], and pieces of text that a boundary between two cells of one row cuts through go whole to the cell that holds
+/// most of them: a network's boxes are not exact. Only for words as close as words of a sentence, and not for numbers.
+pub(crate) fn fill_pieces(cells: &mut [Cell], words: &[Word]) -> f32 {
+    let outside = fill(cells, words);
+    for line in lines_of(words) {
+        let height = median(line.iter().map(|w| w.bbox.height()));
+        for piece in chunks(&line, SPACE * height) {
+            let letters = piece.iter().filter(|w| w.text.chars().any(char::is_alphabetic)).count();
+            if 2 * letters > piece.len() {
+                unite(cells, &piece);
+            }
+        }
+    }
+    outside
+}
+
+/// Moves the words of a piece to the one cell that holds most of its width, if its cells are neighbours in one row.
+fn unite(cells: &mut [Cell], piece: &[Word]) {
+    let homes: Vec<usize> = piece.iter().filter_map(|w| Some(nearest(cells, w.bbox.center())?.0)).collect();
+    let width = |home: usize| -> f32 {
+        homes.iter().zip(piece).filter(|(h, _)| **h == home).map(|(_, w)| w.bbox.width()).sum()
+    };
+    let Some(main) = homes.iter().copied().max_by(|&a, &b| width(a).total_cmp(&width(b))) else {
+        return;
+    };
+    let neighbours =
+        |a: &Cell, b: &Cell| a.row == b.row && (a.col + a.cols == b.col || b.col + b.cols == a.col);
+    for (&home, word) in homes.iter().zip(piece) {
+        if home == main || !neighbours(&cells[home], &cells[main]) {
+            continue;
+        }
+        if let Some(at) = cells[home].words.iter().position(|w| w == word) {
+            let moved = cells[home].words.remove(at);
+            cells[main].words.push(moved);
+        }
+    }
 }
 
 /// The cell for a point, and whether it holds the point. Among several that do, the one whose middle is nearest.
@@ -192,6 +233,21 @@ mod tests {
         assert!((fill(&mut cells, &words) - 1.0 / 3.0).abs() < 1e-6);
         assert_eq!(cells.iter().map(text).collect::<Vec<_>>(), ["a", "out", "", "d"]);
         assert_eq!(fill(&mut [], &words), 1.0);
+    }
+
+    #[test]
+    fn piece_cut_by_a_boundary_goes_to_the_cell_that_holds_most_of_it() {
+        let mut cells = grid(1, 2);
+        let words = [
+            word("Fused", 62.0, 5.0, 98.0, 15.0),
+            word("aluminum", 101.0, 5.0, 150.0, 15.0),
+            word("oxide", 153.0, 5.0, 180.0, 15.0),
+        ];
+        fill_pieces(&mut cells, &words);
+        assert_eq!((cells[0].words.len(), cells[1].words.len()), (0, 3));
+        let numbers = [word("12", 85.0, 5.0, 98.0, 15.0), word("13", 101.0, 5.0, 130.0, 15.0)];
+        fill_pieces(&mut cells, &numbers);
+        assert_eq!((cells[0].words.len(), cells[1].words.len()), (1, 1));
     }
 
     #[test]

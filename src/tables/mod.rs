@@ -3,11 +3,13 @@
 
 mod aligned;
 mod fill;
+mod found;
 mod header;
 pub mod picture_rules;
 mod ruled;
 
 pub(crate) use aligned::aligned;
+pub(crate) use found::drawn_tables;
 
 use crate::drafts::PageNets;
 use crate::geometry::Rect;
@@ -65,7 +67,7 @@ fn seen(bbox: Rect, words: &[Word], rules: &Rules, nets: &mut dyn PageNets) -> O
         return aligned(words, rules);
     };
     let mut cells = reading.cells;
-    let outside = fill::fill(&mut cells, words);
+    let outside = fill::fill_pieces(&mut cells, words);
     let letter =
         median(words.iter().map(|w| w.size)) * NETWORK_SIDE / bbox.width().max(bbox.height()).max(1.0);
     if (outside > 0.35 || fill::crowded(&cells) > 0.25 || letter < LEAST_LETTER)
