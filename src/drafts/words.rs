@@ -211,23 +211,23 @@ fn read_picture(raster: &Raster, nets: &mut Nets) -> PictureRead {
     let Some(quads) = nets.detect(raster) else { return PictureRead::default() };
     let turn = quarter_turns(raster, &quads, |crops| nets.read(crops).ok_or(())).unwrap_or(0);
     if turn == 0 {
-        return read_upright(raster, quads, nets);
+        return read_upright(raster, &quads, nets);
     }
     let upright = raster.turned_clockwise(turn);
     let quads = nets.detect(&upright).unwrap_or_default();
-    let read = read_upright(&upright, quads, nets);
+    let read = read_upright(&upright, &quads, nets);
     PictureRead { raster: Some(read.raster.unwrap_or(upright)), turn, ..read }
 }
 
 /// Lines are read where they slant; the page and their places are levelled afterwards, so pixels are resampled only once.
-fn read_upright(raster: &Raster, quads: Vec<Quad>, nets: &mut Nets) -> PictureRead {
-    let Some(slant) = common_slant(&quads) else {
-        let words = read_lines(raster, &quads, &quads, nets);
+fn read_upright(raster: &Raster, quads: &[Quad], nets: &mut Nets) -> PictureRead {
+    let Some(slant) = common_slant(quads) else {
+        let words = read_lines(raster, quads, quads, nets);
         return PictureRead { words, ..PictureRead::default() };
     };
     let level = Levelling::new(raster.width, raster.height, slant);
     let places: Vec<Quad> = quads.iter().map(|q| q.map(|p| level.point(p))).collect();
-    let words = read_lines(raster, &quads, &places, nets);
+    let words = read_lines(raster, quads, &places, nets);
     PictureRead { raster: Some(level.apply(raster)), words, turn: 0, skew_deg: slant }
 }
 
