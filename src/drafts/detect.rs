@@ -60,7 +60,7 @@ impl Detector {
     fn look(&mut self, raster: &Raster, long_side: f32) -> Result<(Vec<Quad>, f32), GraphError> {
         let (w, h) = (raster.width.max(1) as f32, raster.height.max(1) as f32);
         let scale = (SHORT_SIDE / w.min(h)).max(1.0).min(long_side / w.max(h));
-        let side = |v: f32| ((v * scale / 32.0).round() as usize * 32).max(32);
+        let side = |v: f32| ((v * scale / 32.0).round_ties_even() as usize * 32).max(32);
         let (width, height) = (side(w), side(h));
         let picture = if scale < 1.0 {
             raster.resized_area(width, height)

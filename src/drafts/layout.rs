@@ -111,7 +111,7 @@ impl Canvas {
     }
 
     /// A box in input pixels -> in canvas pixels.
-    fn from_input(&self, b: Rect) -> Rect {
+    fn input_to_canvas(&self, b: Rect) -> Rect {
         let (w, h) = (WIDTH as f32, HEIGHT as f32);
         let (sx, sy) = (self.width / w, self.height / h);
         let x = |v: f32| v.clamp(0.0, w) * sx;
@@ -120,7 +120,7 @@ impl Canvas {
     }
 
     /// A box in canvas pixels -> the part of it on the page, in page pixels.
-    fn to_page(self, b: Rect) -> Option<Rect> {
+    fn canvas_to_page(self, b: Rect) -> Option<Rect> {
         let x = |v: f32| (v - self.left).clamp(0.0, self.page_width);
         let y = |v: f32| (v - self.top).clamp(0.0, self.page_height);
         let cut = Rect::new(x(b.x0), y(b.y0), x(b.x1), y(b.y1));
@@ -152,7 +152,7 @@ impl LayoutNet {
             decode(scores, distances, stride, WIDTH.div_ceil(stride), &mut candidates);
         }
         for c in &mut candidates {
-            c.bbox = canvas.from_input(c.bbox);
+            c.bbox = canvas.input_to_canvas(c.bbox);
         }
         Ok(LayoutMaps { candidates, canvas })
     }
@@ -207,7 +207,7 @@ pub fn regions(maps: &LayoutMaps, threshold: f32, skip: &[Kind]) -> Vec<Region> 
     suppress(&best)
         .into_iter()
         .filter_map(|(score, class, canvas_box)| {
-            let bbox = maps.canvas.to_page(canvas_box)?;
+            let bbox = maps.canvas.canvas_to_page(canvas_box)?;
             let kind = KINDS[class];
             Some(Region { kind, score, bbox, words: Vec::new(), cells: None, markup: None, stop: None })
         })
@@ -299,8 +299,9 @@ mod tests {
         assert_eq!((page.width, page.height), (800.0, 1100.0));
         let crop = Canvas::for_page(&Raster::filled(300, 100, [255; 3]), &[]);
         assert!(crop.width >= 300.0 && crop.height > crop.width);
-        let on_page = crop.to_page(Rect::new(crop.left - 5.0, crop.top, crop.left + 50.0, crop.top + 20.0));
+        let on_page =
+            crop.canvas_to_page(Rect::new(crop.left - 5.0, crop.top, crop.left + 50.0, crop.top + 20.0));
         assert_eq!(on_page, Some(Rect::new(0.0, 0.0, 50.0, 20.0)));
-        assert_eq!(crop.to_page(Rect::new(0.0, crop.top + 200.0, 20.0, crop.top + 300.0)), None);
+        assert_eq!(crop.canvas_to_page(Rect::new(0.0, crop.top + 200.0, 20.0, crop.top + 300.0)), None);
     }
 }

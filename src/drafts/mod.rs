@@ -7,6 +7,9 @@ pub mod clock;
 /// Text lines in a picture.
 pub mod detect;
 
+#[cfg(test)]
+pub(crate) mod drawn;
+
 /// Regions of a page.
 pub mod layout;
 

@@ -210,6 +210,8 @@ impl PageNets for BoundNets<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drafts::drawn::{draw, models, page};
+    use crate::geometry::hull;
 
     #[test]
     fn missing_models_are_said_once_and_their_drafters_are_off() {
@@ -230,5 +232,48 @@ mod tests {
         assert!(nets.detect(&Raster::filled(64, 64, [255; 3])).is_none());
         assert!(nets.take_warnings().is_empty());
         assert_eq!(nets.take_stats(), NetStats::default());
+    }
+
+    #[test]
+    fn one_run_of_the_layout_network_serves_every_look() {
+        let (raster, words) = page();
+        let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
+        let mut bound = BoundNets::new(&mut nets, &raster, &words);
+        let text = hull(words.iter().map(|w| w.bbox)).unwrap();
+        let seen = bound.layout(&[]);
+        assert!(seen.iter().any(|r| r.bbox.overlap_of_smaller(&text) > 0.9), "{seen:?}");
+        assert!(bound.layout(&[Kind::Text]).iter().all(|r| r.kind != Kind::Text));
+        assert_eq!(nets.take_stats().layout.calls, 1);
+    }
+
+    #[test]
+    fn a_drawn_grid_is_read_as_cells_of_the_page() {
+        let mut raster = Raster::filled(900, 500, [255; 3]);
+        let (left, top) = (100, 100);
+        for row in 0..3 {
+            for (column, text) in ["HEAD", "CELL", "LAST"].into_iter().enumerate() {
+                draw(&mut raster, text, left + 40 + column * 200, top + 36 + row * 90);
+            }
+        }
+        let mut fill = |x: std::ops::Range<usize>, y: std::ops::Range<usize>| {
+            for y in y {
+                raster.rgb[(y * 900 + x.start) * 3..(y * 900 + x.end) * 3].fill(0);
+            }
+        };
+        for k in 0..4 {
+            fill(left..left + 600, top + k * 90..top + k * 90 + 2);
+            fill(left + k * 200..left + k * 200 + 2, top..top + 270);
+        }
+        let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
+        let mut bound = BoundNets::new(&mut nets, &raster, &[]);
+        let area = Rect::new(90.0, 90.0, 710.0, 380.0);
+        let rules = bound.picture_rules(area);
+        let long = |rules: &[(f32, f32, f32)]| rules.iter().filter(|r| r.1 - r.0 > 200.0).count();
+        assert_eq!((long(&rules.horizontal), long(&rules.vertical)), (4, 4));
+        let reading = bound.table(area).unwrap();
+        let places: Vec<_> = reading.cells.iter().map(|c| (c.row, c.col)).collect();
+        assert_eq!(places, (0..9).map(|k| (k / 3, k % 3)).collect::<Vec<_>>());
+        let middle = reading.cells[4].bbox;
+        assert!(middle.iou(&Rect::new(300.0, 190.0, 500.0, 280.0)) > 0.3, "{middle:?}");
     }
 }

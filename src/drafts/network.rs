@@ -22,7 +22,7 @@ impl Network {
 
     /// The `character` entry of the model's own metadata, one token a line.
     pub(crate) fn characters(&self) -> Result<Vec<String>, GraphError> {
-        let metadata = self.session.metadata().map_err(|e| self.error(e))?;
+        let metadata = self.session.metadata().map_err(|e| self.error(e.to_string()))?;
         let text = metadata.custom("character").ok_or_else(|| self.error("no metadata key `character`"))?;
         Ok(text.split('\n').map(str::to_owned).collect())
     }
@@ -35,8 +35,8 @@ impl Network {
         self.session.run(ort::inputs![input]).map_err(failed)
     }
 
-    pub(crate) fn error(&self, message: impl ToString) -> GraphError {
-        GraphError { graph: self.name.into(), message: message.to_string() }
+    pub(crate) fn error(&self, message: impl Into<String>) -> GraphError {
+        GraphError { graph: self.name.into(), message: message.into() }
     }
 }
 

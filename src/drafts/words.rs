@@ -211,23 +211,23 @@ fn read_picture(raster: &Raster, nets: &mut Nets) -> PictureRead {
     let Some(quads) = nets.detect(raster) else { return PictureRead::default() };
     let turn = quarter_turns(raster, &quads, |crops| nets.read(crops).ok_or(())).unwrap_or(0);
     if turn == 0 {
-        return read_upright(raster, quads, nets);
+        return read_upright(raster, &quads, nets);
     }
     let upright = raster.turned_clockwise(turn);
     let quads = nets.detect(&upright).unwrap_or_default();
-    let read = read_upright(&upright, quads, nets);
+    let read = read_upright(&upright, &quads, nets);
     PictureRead { raster: Some(read.raster.unwrap_or(upright)), turn, ..read }
 }
 
 /// Lines are read where they slant; the page and their places are levelled afterwards, so pixels are resampled only once.
-fn read_upright(raster: &Raster, quads: Vec<Quad>, nets: &mut Nets) -> PictureRead {
-    let Some(slant) = common_slant(&quads) else {
-        let words = read_lines(raster, &quads, &quads, nets);
+fn read_upright(raster: &Raster, quads: &[Quad], nets: &mut Nets) -> PictureRead {
+    let Some(slant) = common_slant(quads) else {
+        let words = read_lines(raster, quads, quads, nets);
         return PictureRead { words, ..PictureRead::default() };
     };
     let level = Levelling::new(raster.width, raster.height, slant);
     let places: Vec<Quad> = quads.iter().map(|q| q.map(|p| level.point(p))).collect();
-    let words = read_lines(raster, &quads, &places, nets);
+    let words = read_lines(raster, quads, &places, nets);
     PictureRead { raster: Some(level.apply(raster)), words, turn: 0, skew_deg: slant }
 }
 
@@ -244,4 +244,113 @@ fn read_lines(raster: &Raster, quads: &[Quad], places: &[Quad], nets: &mut Nets)
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drafts::drawn::{LINES, evidence, models, page};
+    use crate::page::Source;
+    use crate::raster::slant::Levelling;
+
+    fn nets() -> Nets {
+        Nets::new(&models(), &Drafters::ALL, 1)
+    }
+
+    /// Text of the words by line.
+    fn text(words: &[Word]) -> Vec<String> {
+        let mut lines: Vec<(u32, String)> = Vec::new();
+        for w in words {
+            match lines.last_mut() {
+                Some((line, text)) if *line == w.line => *text += &format!(" {}", w.text),
+                _ => lines.push((w.line, w.text.clone())),
+            }
+        }
+        lines.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn assert_reads(read: &[Word]) {
+        let (read, wanted) = (text(read).join("\n"), LINES.join("\n"));
+        let like = rapidfuzz::distance::indel::normalized_similarity(read.chars(), wanted.chars());
+        assert!(like > 0.95, "{like}: {read}");
+    }
+
+    #[test]
+    fn a_picture_is_read_and_its_words_stand_where_they_were_drawn() {
+        let (raster, wanted) = page();
+        let mut nets = nets();
+        let read = page_words(evidence(raster, Vec::new(), 1.0), &mut nets, &Drafters::ALL);
+        assert_reads(&read.words);
+        assert_eq!((read.turn, read.skew_deg, read.text_layer), (0, 0.0, TextLayer::None));
+        assert!(!read.from_layer && read.words.iter().all(|w| w.source == Source::Ocr));
+        for (a, b) in read.words.iter().zip(&wanted) {
+            assert!(a.bbox.iou(&b.bbox) > 0.6, "{} {:?} {:?}", a.text, a.bbox, b.bbox);
+        }
+        let stats = nets.take_stats();
+        assert_eq!((stats.detection.calls, stats.layout.calls), (1, 0));
+        assert_eq!(nets.take_warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn upside_down_and_slanting_pages_are_set_right() {
+        let (raster, wanted) = page();
+        let slanting = Levelling::new(raster.width, raster.height, -2.0).apply(&raster);
+        let read =
+            page_words(evidence(slanting.turned_clockwise(2), Vec::new(), 1.0), &mut nets(), &Drafters::ALL);
+        assert_reads(&read.words);
+        assert_eq!(read.turn, 2);
+        assert!((read.skew_deg - 2.0).abs() < 0.3, "{}", read.skew_deg);
+        let heights: Vec<f32> = read.words.iter().map(|w| w.bbox.height()).collect();
+        assert!(heights.iter().all(|&h| h < 1.4 * wanted[0].bbox.height()), "{heights:?}");
+    }
+
+    #[test]
+    fn a_true_layer_is_kept_and_a_false_one_is_not() {
+        let (raster, words) = page();
+        let mut nets = nets();
+        let kept = page_words(evidence(raster.clone(), words.clone(), 0.0), &mut nets, &Drafters::ALL);
+        assert_eq!((kept.text_layer, &kept.words), (TextLayer::Used, &words));
+        let stats = nets.take_stats();
+        assert_eq!((stats.recognition.calls, stats.detection.calls), (4, 0));
+        let rotated = |c: char| char::from_u32('A' as u32 + (c as u32 - 'A' as u32 + 13) % 26).unwrap_or(c);
+        let lies = words.iter().map(|w| Word { text: w.text.chars().map(rotated).collect(), ..w.clone() });
+        let read = page_words(evidence(raster, lies.collect(), 0.0), &mut nets, &Drafters::ALL);
+        assert_eq!(read.text_layer, TextLayer::Garbage);
+        assert_reads(&read.words);
+    }
+
+    #[test]
+    fn lines_that_only_a_picture_has_are_added_to_the_layer() {
+        let (raster, mut words) = page();
+        words.retain(|w| w.line < 3);
+        let read = page_words(evidence(raster, words.clone(), 0.9), &mut nets(), &Drafters::ALL);
+        assert_eq!(read.text_layer, TextLayer::Incomplete);
+        assert_eq!(read.words[..words.len()], words);
+        assert_reads(&read.words);
+    }
+
+    #[test]
+    fn without_ocr_a_layer_is_taken_unless_its_characters_are_impossible() {
+        let (raster, mut words) = page();
+        let no_ocr = Drafters { ocr: false, ..Drafters::ALL };
+        let mut nets = Nets::new(&models(), &no_ocr, 1);
+        let kept = page_words(evidence(raster.clone(), words.clone(), 1.0), &mut nets, &no_ocr);
+        assert_eq!((kept.text_layer, &kept.words), (TextLayer::Used, &words));
+        for w in &mut words {
+            w.suspicious = 0.5;
+        }
+        let dropped = page_words(evidence(raster.clone(), words.clone(), 1.0), &mut nets, &no_ocr);
+        assert_eq!((dropped.text_layer, dropped.words.len()), (TextLayer::Garbage, 0));
+        let ignored = page_words(evidence(raster, words, 1.0), &mut nets, &Drafters::NONE);
+        assert_eq!((ignored.text_layer, ignored.words.len()), (TextLayer::None, 0));
+    }
+
+    #[test]
+    fn blank_pages_cost_no_run() {
+        let mut nets = nets();
+        let blank = Raster::filled(800, 1000, [255; 3]);
+        let read = page_words(evidence(blank, Vec::new(), 0.0), &mut nets, &Drafters::ALL);
+        assert!(read.words.is_empty());
+        assert_eq!(nets.take_stats().detection.calls, 0);
+    }
 }

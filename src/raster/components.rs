@@ -15,16 +15,16 @@ pub fn components(mask: &[u8], width: usize) -> Vec<Vec<PixelRun>> {
     let mut parent: Vec<usize> = (0..runs.len()).collect();
     let mut above = 0..0; // runs of the row above the current one
     let mut start = 0;
-    for i in 0..runs.len() {
-        if runs[i].y != runs[start].y {
-            above = if runs[i].y == runs[start].y + 1 { start..i } else { i..i };
+    for (i, run) in runs.iter().enumerate() {
+        if run.y != runs[start].y {
+            above = if run.y == runs[start].y + 1 { start..i } else { i..i };
             start = i;
         }
-        while above.start < above.end && runs[above.start].x1 + 1 < runs[i].x0 {
+        while above.start < above.end && runs[above.start].x1 + 1 < run.x0 {
             above.start += 1;
         }
         for k in above.clone() {
-            if runs[k].x0 > runs[i].x1 + 1 {
+            if runs[k].x0 > run.x1 + 1 {
                 break;
             }
             let (a, b) = (root(&mut parent, k), root(&mut parent, i));
@@ -33,13 +33,13 @@ pub fn components(mask: &[u8], width: usize) -> Vec<Vec<PixelRun>> {
     }
     let mut place = vec![usize::MAX; runs.len()];
     let mut out: Vec<Vec<PixelRun>> = Vec::new();
-    for i in 0..runs.len() {
+    for (i, run) in runs.iter().enumerate() {
         let r = root(&mut parent, i);
         if place[r] == usize::MAX {
             place[r] = out.len();
             out.push(Vec::new());
         }
-        out[place[r]].push(runs[i]);
+        out[place[r]].push(*run);
     }
     out
 }
