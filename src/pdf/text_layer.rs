@@ -67,7 +67,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
         }
         all += open.characters;
         hidden += open.invisible;
-        layer.words.push(finished(open, &fonts, &page.links));
+        layer.words.push(finished(&open, &fonts, &page.links));
     }
     layer.hidden_share = hidden as f32 / all.max(1) as f32;
     let mut line = layer.words.last().map_or(0, |w| w.line + 1);
@@ -77,7 +77,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
     layer
 }
 
-fn finished(open: Open, fonts: &[(Arc<str>, bool)], links: &[Link]) -> Word {
+fn finished(open: &Open, fonts: &[(Arc<str>, bool)], links: &[Link]) -> Word {
     let (font, bold) = fonts.get(open.font as usize).cloned().unwrap_or_default();
     let (x, y) = open.bbox.center();
     let covers = |b: &Rect| (b.x0..=b.x1).contains(&x) && (b.y0..=b.y1).contains(&y);
@@ -96,38 +96,64 @@ fn finished(open: Open, fonts: &[(Arc<str>, bool)], links: &[Link]) -> Word {
     }
 }
 
+/// Joins characters that follow each other without a space or a wide gap.
 fn group(characters: &[Character]) -> Vec<Open> {
-    let accents = accents::find(characters);
     let mut words: Vec<Open> = Vec::new();
     // Whether the next character may join the last word, and what stood before it.
     let (mut joins, mut between, mut line) = (false, Between::Space, 0u32);
-    let mut at = 0;
-    while at < characters.len() {
-        let index = at;
-        let character = characters[index];
-        at += 1;
-        if accents.get(&index) == Some(&Accent::Moved) {
+    for part in parts(characters) {
+        match part {
+            Part::LineEnd => {
+                line += 1;
+                (joins, between) = (false, Between::Space);
+            }
+            Part::Space => (joins, between) = (false, Between::Space),
+            Part::Guess if between == Between::Nothing => between = Between::Guess,
+            Part::Guess => {}
+            Part::Letters(mut piece) => {
+                (piece.line, piece.glue) = (line, between == Between::Nothing);
+                match words.last_mut().filter(|word| joins && continues(word, &piece, between)) {
+                    Some(word) => extend(word, &piece),
+                    None => words.push(piece),
+                }
+                (joins, between) = (true, Between::Nothing);
+            }
+        }
+    }
+    words
+}
+
+/// What a character is for the words around it.
+enum Part {
+    LineEnd,
+    Space,
+    /// A space that pdfium made up.
+    Guess,
+    /// A word of one character.
+    Letters(Open),
+}
+
+fn parts(characters: &[Character]) -> Vec<Part> {
+    let accents = accents::find(characters);
+    let mut out = Vec::with_capacity(characters.len());
+    let mut second_half = false;
+    for (index, &character) in characters.iter().enumerate() {
+        if std::mem::take(&mut second_half) || accents.get(&index) == Some(&Accent::Moved) {
             continue;
         }
         let Some(bbox) = character.bbox.filter(is_finite) else {
-            line += u32::from(character.code == 10);
-            if character.code == 0x20 && character.flags.made_up {
-                between = between.max_with(Between::Guess);
-            } else {
-                (joins, between) = (false, Between::Space);
-            }
+            out.push(match character.code {
+                10 => Part::LineEnd,
+                0x20 if character.flags.made_up => Part::Guess,
+                _ => Part::Space,
+            });
             continue;
         };
-        let code = match surrogate_pair(character, characters.get(at)) {
-            Some(code) => {
-                at += 1;
-                code
-            }
-            None => character.code,
-        };
-        let Some(letters) = letters(code) else { continue };
+        let pair = surrogate_pair(character, characters.get(index + 1));
+        second_half = pair.is_some();
+        let Some(letters) = letters(pair.unwrap_or(character.code)) else { continue };
         if letters.chars().all(char::is_whitespace) {
-            (joins, between) = (false, Between::Space);
+            out.push(Part::Space);
             continue;
         }
         let letters = match accents.get(&index) {
@@ -135,31 +161,20 @@ fn group(characters: &[Character]) -> Vec<Open> {
             _ => letters,
         };
         let suspicious = character.flags.unmapped || letters.chars().any(cannot_be_right);
-        let piece = Open {
+        out.push(Part::Letters(Open {
             text: letters,
             bbox,
             size: bbox.height(),
             font: character.font,
             angle: character.angle,
-            line,
-            glue: between == Between::Nothing,
+            line: 0,
+            glue: false,
             characters: 1,
             suspicious: u32::from(suspicious),
             invisible: u32::from(character.flags.invisible),
-        };
-        match words.last_mut().filter(|word| joins && continues(word, &piece, between)) {
-            Some(word) => extend(word, &piece),
-            None => words.push(piece),
-        }
-        (joins, between) = (true, Between::Nothing);
+        }));
     }
-    words
-}
-
-impl Between {
-    fn max_with(self, other: Between) -> Between {
-        if self == Between::Space { self } else { other }
-    }
+    out
 }
 
 fn continues(word: &Open, next: &Open, between: Between) -> bool {

@@ -202,7 +202,7 @@ impl Drop for File<'_> {
 /// Reads a UTF-16 string through pdfium's convention: asked without a buffer, a call answers the length in bytes.
 fn read_utf16(read: impl Fn(*mut u16, c_ulong) -> c_ulong) -> String {
     let bytes = read(std::ptr::null_mut(), 0) as usize;
-    if bytes < 2 || bytes > MAX_STRING {
+    if !(2..=MAX_STRING).contains(&bytes) {
         return String::new();
     }
     let mut buffer = vec![0u16; bytes.div_ceil(2)];
