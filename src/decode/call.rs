@@ -45,8 +45,8 @@ pub(super) struct CallBuffers {
 }
 
 impl CallBuffers {
-    /// Runs `feeds`, one row each, and a filler where there is only one: a lone row takes another path through the matrix
-    /// product and its logits differ by up to 7e-6 (native-stack.md 2.5, numerics).
+    /// Runs `feeds`, one row each, and a filler where there is a single token: it would take another path through the matrix
+    /// products than the same token in company, and its logits would differ by up to 7e-6 (native-stack.md 2.5, numerics).
     pub(super) fn run(
         &mut self,
         graph: &mut dyn DecodeGraph,
@@ -55,12 +55,12 @@ impl CallBuffers {
     ) -> Result<CallOutput, GraphError> {
         let dims = graph.dims();
         let parts = dims.position_parts;
+        let tokens_per_row = feeds.iter().map(|(_, feed)| feed.tokens.len()).max().unwrap_or(1);
         let mut sources: Vec<RowSource<'_>> = feeds.iter().map(|(source, _)| *source).collect();
-        if let [_] = feeds {
+        if sources.len() * tokens_per_row == 1 {
             sources.push(RowSource::Filler);
         }
         let rows = sources.len();
-        let tokens_per_row = feeds.iter().map(|(_, feed)| feed.tokens.len()).max().unwrap_or(1);
         self.tokens.clear();
         self.positions.clear();
         for (row, (_, feed)) in feeds.iter().enumerate() {

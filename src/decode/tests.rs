@@ -425,13 +425,13 @@ fn undrafted_streams_of_a_page_share_their_calls() {
 }
 
 #[test]
-fn a_lone_row_is_joined_by_a_filler() {
-    let rule = scripted(&[END]);
+fn a_lone_token_is_joined_by_a_filler() {
+    let rule = scripted(&[KIND, END]);
     let mut graph = FakeGraph::new(&rule);
     scripted_page(&rule).decode_on(&mut graph, PageDrafts::default());
-    assert_eq!((graph.calls.len(), graph.calls[0].rows), (1, 2));
-    assert_eq!(graph.calls[0].tokens, [PROMPT, PROMPT + 100, 0, 0]);
-    assert_eq!(graph.calls[0].trunk_visible, [0, 0]);
+    assert_eq!((&graph.calls[0].tokens, graph.calls[0].rows), (&vec![PROMPT, PROMPT + 100], 1));
+    assert_eq!((&graph.calls[1].tokens, graph.calls[1].rows), (&vec![KIND, 0], 2));
+    assert_eq!(graph.calls[1].trunk_visible, [2, 0], "the filler sees the prefix only");
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl DecodeGraph for FakeGraph<'_> {
         let (rows, per_row) = (input.rows, input.tokens_per_row);
         assert_eq!(input.tokens.len(), rows * per_row);
         assert_eq!(input.positions.len(), rows * per_row * DIMS.position_parts);
-        assert!(rows >= 2, "a lone row");
+        assert!(rows * per_row >= 2, "a lone token");
         let mut output = StepOutput::default();
         let mut fed: Vec<Seen> = Vec::new();
         for r in 0..rows {

@@ -39,7 +39,7 @@ pub enum RowSource<'a> {
     Trunk,
     /// Prefix, visible trunk and suffix of a branch.
     Branch(&'a Branch),
-    /// The prefix only: a row that fills a call up to two rows.
+    /// The prefix only: a row that is there to keep another company.
     Filler,
 }
 
