@@ -8,6 +8,8 @@ use crate::raster::Raster;
 
 /// Most drawn lines of a page, in each direction.
 const MAX_RULES: usize = 8_000;
+/// Pictures beyond this number do not count for the share of the largest.
+const MAX_PICTURES: usize = 2_000;
 /// Where a picture covers at least half of the page, fewer characters than this are a stamp on a scan and do not tell how the
 /// scan lies.
 const STAMP_CHARACTERS: usize = 200;
@@ -119,15 +121,23 @@ fn swap_lam_alef(characters: &mut [Character]) {
     }
 }
 
-/// Share of the raster that its largest picture covers.
+/// Share of the raster that its largest picture covers; the strips into which scanners cut a page count as one picture.
 fn picture_share(painted: &[Painted], view: &Matrix, width: f32, height: f32) -> f32 {
     let raster = Rect::new(0.0, 0.0, width, height);
-    painted
-        .iter()
-        .filter(|object| object.kind == PaintedKind::Picture)
-        .map(|object| in_view(object.bounds, view).intersection(&raster) / raster.area().max(1.0))
-        .fold(0.0, f32::max)
-        .min(1.0)
+    let pictures = painted.iter().filter(|object| object.kind == PaintedKind::Picture).take(MAX_PICTURES);
+    let mut boxes: Vec<Rect> = pictures.map(|object| in_view(object.bounds, view)).collect();
+    boxes.sort_by(|a, b| a.y0.total_cmp(&b.y0));
+    let mut whole: Vec<Rect> = Vec::new();
+    for strip in boxes {
+        let same_column = |r: &Rect| (r.x0 - strip.x0).abs().max((r.x1 - strip.x1).abs()) < 0.01 * width;
+        let touches = |r: &Rect| (r.y1 - strip.y0).abs() < 0.005 * height;
+        match whole.iter_mut().find(|r| same_column(r) && touches(r)) {
+            Some(above) => *above = above.union(&strip),
+            None => whole.push(strip),
+        }
+    }
+    let shares = whole.iter().map(|r| r.intersection(&raster) / raster.area().max(1.0));
+    shares.fold(0.0, f32::max).min(1.0)
 }
 
 fn in_view(bounds: Rect, view: &Matrix) -> Rect {
@@ -244,6 +254,15 @@ mod tests {
     fn pictures_count_only_where_they_show() {
         let painted = [Painted { kind: PaintedKind::Picture, bounds: Rect::new(-50.0, 0.0, 50.0, 50.0) }];
         assert!((picture_share(&painted, &VIEW, 100.0, 100.0) - 0.25).abs() < 1e-6);
+    }
+
+    #[test]
+    fn strips_of_one_scan_count_as_one_picture() {
+        let strip = |y| Painted { kind: PaintedKind::Picture, bounds: Rect::new(0.0, y, 100.0, y + 10.0) };
+        let scan: Vec<Painted> = (0..5).map(|k| strip(k as f32 * 10.0)).collect();
+        assert!((picture_share(&scan, &VIEW, 100.0, 100.0) - 0.5).abs() < 1e-6);
+        let apart = [strip(0.0), strip(50.0)];
+        assert!((picture_share(&apart, &VIEW, 100.0, 100.0) - 0.1).abs() < 1e-6);
     }
 
     #[test]

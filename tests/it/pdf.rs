@@ -205,15 +205,16 @@ mod renderers_that_fail {
         let mut frame = (header.len() as u32).to_le_bytes().to_vec();
         frame.extend([0; 4]);
         frame.extend(header);
-        std::fs::write(dir.join("frame"), frame).unwrap();
+        std::fs::write(dir.join("frame"), frame).expect("a writable folder");
         script(dir, &format!("cat '{}'\n{then}", dir.join("frame").display()))
     }
 
     fn script(dir: &Path, body: &str) -> OpenOptions {
         let program = dir.join("program");
         let _ = std::fs::remove_file(&program);
-        std::fs::write(&program, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(&program, format!("#!/bin/sh\n{body}\n")).expect("a writable folder");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
+            .expect("a writable folder");
         OpenOptions { program, page_timeout: Duration::from_millis(500), ..options() }
     }
 
@@ -263,11 +264,11 @@ mod renderers_that_fail {
 
     fn kill_processes_of(program: &Path) {
         let name = program.to_string_lossy();
-        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
             let command_line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             if command_line.starts_with(name.as_bytes()) {
                 let pid = entry.file_name();
-                assert!(Command::new("kill").arg("-9").arg(pid).status().unwrap().success());
+                assert!(Command::new("kill").arg("-9").arg(pid).status().expect("`kill` exists").success());
             }
         }
     }
