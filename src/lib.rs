@@ -53,6 +53,9 @@ pub mod kv;
 /// The decoding loop: which streams run, verification of drafts, forks, budgets.
 pub mod decode;
 
+/// The model over one page: drafted regions in, verified regions out.
+pub mod model;
+
 /// One page from evidence to elements: drafts, decoding, assembly.
 pub mod reader;
 

@@ -125,6 +125,8 @@ pub enum StopReason {
     Budget,
     /// The draft was written without a model, or the model did not look at it.
     Unverified,
+    /// The model's layout has no such region; what the drafters saw stands at the end of the page.
+    Unclaimed,
 }
 
 /// A table cell: its place in the grid, its box, its words.

@@ -11,6 +11,9 @@ use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::draft_regions;
 use crate::drafts::words::page_words;
 use crate::drafts::{PageWords, TextLayer};
+use crate::graphs::manifest::PackError;
+use crate::graphs::pack::Pack;
+use crate::model::{DraftedPage, Model, ModelPage};
 use crate::page::{PageEvidence, Region, StopReason};
 use crate::raster::Raster;
 use crate::settings::{DecodeSettings, Device, ModelChoice};
@@ -54,27 +57,44 @@ pub struct PageOutput {
 pub enum ReaderError {
     #[error(transparent)]
     Runtime(#[from] crate::graphs::runtime::RuntimeError),
-    #[error("{0}")]
-    Model(String),
+    #[error(transparent)]
+    Pack(#[from] PackError),
 }
 
 /// Reads pages one at a time; owns its sessions. One per worker.
 #[derive(Debug)]
 pub struct Reader {
     nets: Nets,
+    model: Option<Model>,
     settings: ReaderSettings,
+}
+
+/// Regions of a page as they are written, and what is to be said of them.
+struct Reading {
+    regions: Vec<Region>,
+    verification: &'static str,
+    /// Why the page is partial.
+    partial: Option<String>,
 }
 
 impl Reader {
     pub fn new(settings: &ReaderSettings) -> Result<Reader, ReaderError> {
         crate::graphs::runtime::environment()?;
         let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads);
-        Ok(Reader { nets, settings: settings.clone() })
+        let model = match &settings.model {
+            ModelChoice::None => None,
+            ModelChoice::Pack(folder) => {
+                let pack = Pack::load(folder)?;
+                Some(Model::load(pack, &settings.decode, settings.threads)?)
+            }
+        };
+        Ok(Reader { nets, model, settings: settings.clone() })
     }
 
     /// Identity of the model for page files: pack name and sha256 of its manifest and graphs; `None` with `--model none`.
     pub fn model_id(&self) -> Option<(String, String)> {
-        None
+        let pack = self.model.as_ref()?.pack();
+        Some((pack.manifest.name.clone(), pack.sha256.clone()))
     }
 
     /// Reads one page. Never fails: what goes wrong is in the page's status and reason.
@@ -86,8 +106,9 @@ impl Reader {
         self.take_net_stats(&mut stats, "words", &clock);
         let clock = self.clock();
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
-        let regions = draft_regions(&words, &mut bound);
+        let drafted = draft_regions(&words, &mut bound);
         self.take_net_stats(&mut stats, "structure", &clock);
+        let Reading { regions, verification, partial } = self.verify(drafted, &words, scale, &mut stats);
 
         let clock = self.clock();
         let context = PageContext {
@@ -101,7 +122,8 @@ impl Reader {
         let figures =
             if self.settings.figures { cut_figures(&elements, &words.raster, scale) } else { Vec::new() };
         stats.seconds.insert("assemble", clock.seconds());
-        let (status, reason) = page_status(&regions);
+        let reason = partial.or_else(|| streams_cut_short(&regions));
+        let status = if reason.is_some() { PageStatus::Partial } else { PageStatus::Ok };
         let page = Page {
             number,
             width: words.raster.width as f32 / scale,
@@ -111,10 +133,37 @@ impl Reader {
             status,
             reason,
             text_layer: text_layer_name(&words).into(),
-            verification: "unverified".into(),
+            verification: verification.into(),
             elements,
         };
         PageOutput { page, figures, stats }
+    }
+
+    /// The model's reading of the drafted page. Without a model, or where the model fails, the drafts stand as they are.
+    fn verify(&mut self, drafted: Vec<Region>, words: &PageWords, scale: f32, stats: &mut PageStats) -> Reading {
+        let Some(model) = &mut self.model else {
+            return Reading { regions: marked(drafted), verification: "unverified", partial: None };
+        };
+        let page =
+            DraftedPage { raster: &words.raster, words: &words.words, dpi: scale * 72.0, regions: &drafted };
+        match model.read(&page) {
+            Ok(read) => {
+                for (stage, seconds) in &read.seconds {
+                    *stats.seconds.entry(stage).or_default() += seconds;
+                }
+                count_decoding(&read, stats);
+                let partial = read.trunk_cut.map(|stop| match stop {
+                    StopReason::Loop => "the layout stream looped".into(),
+                    _ => "the layout stream ran out of its token budget".into(),
+                });
+                Reading { regions: read.regions, verification: "verified", partial }
+            }
+            Err(error) => Reading {
+                regions: marked(drafted),
+                verification: "unverified",
+                partial: Some(format!("the model failed: {error}")),
+            },
+        }
     }
 
     fn clock(&self) -> Clock {
@@ -142,6 +191,30 @@ impl Reader {
     }
 }
 
+/// Drafts that no model looked at.
+fn marked(mut regions: Vec<Region>) -> Vec<Region> {
+    for region in &mut regions {
+        region.stop = Some(StopReason::Unverified);
+    }
+    regions
+}
+
+fn count_decoding(read: &ModelPage, stats: &mut PageStats) {
+    let decoding = &read.stats;
+    let counts = [
+        ("visual_tokens", read.visual_tokens),
+        ("decode_calls", decoding.calls),
+        ("decode_steps", decoding.steps),
+        ("row_steps", decoding.row_steps),
+        ("tokens_fed", decoding.tokens_fed),
+        ("tokens_drafted", decoding.drafted.values().sum()),
+        ("tokens_accepted", decoding.accepted.values().sum()),
+        ("tokens_written", decoding.written),
+        ("kv_peak_bytes", decoding.kv_peak_bytes),
+    ];
+    stats.counts.extend(counts.map(|(name, count)| (name, count as u64)));
+}
+
 fn text_layer_name(words: &PageWords) -> &'static str {
     match words.text_layer {
         TextLayer::None => "none",
@@ -152,13 +225,12 @@ fn text_layer_name(words: &PageWords) -> &'static str {
 }
 
 /// A page is partial if a stream of it looped or ran out of its budget.
-fn page_status(regions: &[Region]) -> (PageStatus, Option<String>) {
+fn streams_cut_short(regions: &[Region]) -> Option<String> {
     let cut = |reason| regions.iter().filter(|r| r.stop == Some(reason)).count();
     match (cut(StopReason::Loop), cut(StopReason::Budget)) {
-        (0, 0) => (PageStatus::Ok, None),
+        (0, 0) => None,
         (loops, budgets) => {
-            let reason = format!("{loops} regions looped, {budgets} ran out of their token budget");
-            (PageStatus::Partial, Some(reason))
+            Some(format!("{loops} regions looped, {budgets} ran out of their token budget"))
         }
     }
 }

@@ -1,0 +1,221 @@
+//! A model over one page: drafted regions go in, the regions that the model verified (or wrote) come out.
+
+use std::collections::BTreeMap;
+
+use crate::decode::protocol::KeptToken;
+use crate::decode::{
+    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts, decode_page,
+};
+use crate::drafts::clock::Clock;
+use crate::drafts::content_draft::content_draft;
+use crate::drafts::trunk_draft::trunk_draft;
+use crate::graphs::GraphError;
+use crate::graphs::manifest::{PackError, Preprocessing};
+use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use crate::graphs::pack::Pack;
+use crate::page::{Region, StopReason, Word};
+use crate::raster::Raster;
+use crate::settings::{Acceptance, DecodeSettings};
+use crate::tokens::content::{ContentDraft, read_region};
+use crate::tokens::trunk::{TrunkDraft, read_head};
+use crate::vision::{PixelMapping, VisionInput, fixed_grid};
+
+/// A pack's sessions, one set per worker.
+#[derive(Debug)]
+pub struct Model {
+    pack: Pack,
+    vision: VisionGraph,
+    prefill: PrefillGraph,
+    decode: OnnxDecodeGraph,
+    settings: LoopSettings,
+    threads: usize,
+}
+
+/// What the model made of a page.
+#[derive(Debug)]
+pub struct ModelPage {
+    /// In reading order; drafted regions that the trunk did not claim come last.
+    pub regions: Vec<Region>,
+    /// Why the trunk stopped, if not at its end.
+    pub trunk_cut: Option<StopReason>,
+    pub stats: DecodeStats,
+    /// CPU seconds of `vision`, `prefill` and `decode`.
+    pub seconds: BTreeMap<&'static str, f64>,
+    /// Visual tokens of the page.
+    pub visual_tokens: usize,
+}
+
+/// Why the model could not read a page.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+/// A page and what was drafted for it.
+#[derive(Clone, Copy, Debug)]
+pub struct DraftedPage<'a> {
+    pub raster: &'a Raster,
+    /// For the scale of the model's raster.
+    pub words: &'a [Word],
+    /// Pixels per inch of `raster`.
+    pub dpi: f32,
+    /// In reading order.
+    pub regions: &'a [Region],
+}
+
+impl Model {
+    /// Loads the sessions of `pack` with `threads` intra-op threads.
+    pub fn load(pack: Pack, decode: &DecodeSettings, threads: usize) -> Result<Model, PackError> {
+        let table = &pack.manifest.acceptance;
+        let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
+            Acceptance::Lossless => AcceptanceRule::Lossless,
+            Acceptance::Trust => AcceptanceRule::Trust(table.thresholds()),
+        };
+        let settings = LoopSettings {
+            acceptance,
+            max_tokens: decode.max_tokens.unwrap_or(pack.manifest.decode.max_tokens),
+            max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
+            max_branches: decode.max_branches,
+            ..LoopSettings::default()
+        };
+        Ok(Model {
+            vision: pack.vision_graph(threads)?,
+            prefill: pack.prefill_graph(threads)?,
+            decode: pack.decode_graph(threads)?,
+            pack,
+            settings,
+            threads,
+        })
+    }
+
+    pub fn pack(&self) -> &Pack {
+        &self.pack
+    }
+
+    /// Reads a page: its regions as the model verified or wrote them.
+    pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
+        let mut seconds = BTreeMap::new();
+        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
+        let clock = Clock::start(self.threads);
+        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
+        let vision = self.vision.run(&input)?;
+        seconds.insert("vision", clock.seconds());
+        let clock = Clock::start(self.threads);
+        let prefix = self.prefill.run(&vision, &input)?;
+        seconds.insert("prefill", clock.seconds());
+        let clock = Clock::start(self.threads);
+        let drafts = Drafts::new(page.regions, &self.pack, &input);
+        let decoding =
+            decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &self.settings)?;
+        let regions = drafts.regions(page.regions, &decoding, &self.pack);
+        seconds.insert("decode", clock.seconds());
+        let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
+        Ok(ModelPage {
+            regions,
+            trunk_cut,
+            stats: decoding.stats,
+            seconds,
+            visual_tokens: input.cells.len(),
+        })
+    }
+}
+
+/// Drafts of one page and the way back from kept tokens to regions.
+struct Drafts {
+    mapping: PixelMapping,
+    trunk: TrunkDraft,
+    /// By drafted region (index into `trunk.regions`).
+    content: BTreeMap<usize, ContentDraft>,
+}
+
+impl Drafts {
+    fn new(regions: &[Region], pack: &Pack, input: &VisionInput) -> Drafts {
+        let mapping = input.mapping;
+        let trunk = if regions.is_empty() {
+            TrunkDraft::default()
+        } else {
+            trunk_draft(regions, &pack.grammar, &mapping).unwrap_or_default()
+        };
+        let content = trunk
+            .regions
+            .iter()
+            .enumerate()
+            .filter(|(_, drafted)| drafted.fork.is_some())
+            .filter_map(|(n, drafted)| Some((n, content_draft(&regions[drafted.region], &pack.grammar, &mapping)?)))
+            .collect();
+        Drafts { mapping, trunk, content }
+    }
+
+    fn for_loop(&self) -> PageDrafts {
+        let content = self
+            .content
+            .iter()
+            .filter_map(|(&n, draft)| Some((self.trunk.regions[n].fork?, draft.tokens.clone())))
+            .collect();
+        PageDrafts { trunk: self.trunk.tokens.clone(), content }
+    }
+
+    /// Regions of the decoded trunk with what their branches wrote; then what the trunk left unclaimed. A region that the model
+    /// has no token for keeps its place after the region before it.
+    fn regions(&self, drafted: &[Region], decoding: &PageDecoding, pack: &Pack) -> Vec<Region> {
+        let mut out = Vec::new();
+        let mut left: Vec<bool> = vec![true; drafted.len()];
+        for region in &self.trunk.regions {
+            left[region.region] = false;
+        }
+        let mut undraftable = (0..drafted.len()).filter(|&i| left[i]).peekable();
+        for part in &decoding.regions {
+            let source = part.draft_index.and_then(|n| Some(self.trunk.regions.get(n)?.region));
+            while source.is_some_and(|s| undraftable.peek().is_some_and(|&i| i < s)) {
+                out.extend(undraftable.next().map(|i| unverified(&drafted[i])));
+            }
+            let tokens = &decoding.trunk[part.tokens.clone()];
+            let branch = decoding.branches.iter().find(|b| part.tokens.contains(&b.fork_index));
+            out.extend(self.region(drafted, tokens, part.draft_index, branch, pack));
+        }
+        out.extend(undraftable.map(|i| unverified(&drafted[i])));
+        let unclaimed = decoding.unclaimed.iter().filter_map(|&n| self.trunk.regions.get(n));
+        out.extend(unclaimed.map(|r| Region { stop: Some(StopReason::Unclaimed), ..drafted[r.region].clone() }));
+        out
+    }
+
+    fn region(
+        &self,
+        drafted: &[Region],
+        tokens: &[KeptToken],
+        draft_index: Option<usize>,
+        branch: Option<&BranchDecoding>,
+        pack: &Pack,
+    ) -> Option<Region> {
+        let source = draft_index.and_then(|n| Some(&drafted[self.trunk.regions.get(n)?.region]));
+        let head = read_head(tokens, &self.trunk, drafted, &pack.grammar, &self.mapping);
+        let original = match (head, source) {
+            (Some(head), Some(source)) => Region { kind: head.kind, bbox: head.bbox, ..source.clone() },
+            (Some(head), None) => Region {
+                kind: head.kind,
+                score: 0.0,
+                bbox: head.bbox,
+                words: Vec::new(),
+                cells: None,
+                markup: None,
+                stop: None,
+            },
+            (None, Some(source)) => source.clone(),
+            (None, None) => return None,
+        };
+        Some(match branch {
+            Some(branch) => {
+                let draft = draft_index.and_then(|n| self.content.get(&n));
+                read_region(&branch.tokens, draft, &original, &pack.grammar, &self.mapping, Some(branch.stop))
+            }
+            None => original,
+        })
+    }
+}
+
+fn unverified(region: &Region) -> Region {
+    Region { stop: Some(StopReason::Unverified), ..region.clone() }
+}
