@@ -16,6 +16,8 @@ pub enum Source {
     Glyph,
     Table,
     Tesseract,
+    /// The layout network: kinds and boxes of regions.
+    Layout,
 }
 
 /// One word of the page. Words of a text layer come in content order, words of the OCR line by line.

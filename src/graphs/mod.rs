@@ -22,6 +22,7 @@
 //! inputs must be finite (zero), or the row becomes NaN. A row shorter than `M` is padded at its end with token 0: nothing
 //! before the padding sees it, and its outputs are ignored.
 
+pub mod manifest;
 pub mod runtime;
 
 /// A token of the model's vocabulary.
