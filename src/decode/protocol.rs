@@ -1,6 +1,7 @@
 //! What the decoding loop must know of a model's token protocol. Implemented by `tokens` from the manifest, and by small
 //! scripted protocols in tests.
 
+use crate::geometry::Rect;
 use crate::graphs::TokenId;
 use crate::page::Source;
 
@@ -80,6 +81,14 @@ pub trait Protocol {
     fn coordinate_distance(&self, a: TokenId, b: TokenId) -> Option<u32>;
     /// May this token repeat without counting as a loop (table structure)?
     fn may_repeat(&self, token: TokenId) -> bool;
+    /// Does a region of the trunk start with this token? It then ends with its fork token, or before the next region's start.
+    fn starts_region(&self, token: TokenId) -> bool {
+        self.class(token) == TokenClass::Kind
+    }
+    /// Box of a trunk region's tokens; only compared with one another. `None`: the region cannot be aligned with a draft.
+    fn region_box(&self, _tokens: &[TokenId]) -> Option<Rect> {
+        None
+    }
 }
 
 /// When a draft stands in `trust` mode. From the manifest, per kind of token.
@@ -93,4 +102,24 @@ pub struct TrustThreshold {
     pub override_probability: f32,
     /// Coordinates stand within this many bins of the model's choice.
     pub coordinate_bins: u32,
+}
+
+/// Thresholds of all classes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrustThresholds {
+    pub text: TrustThreshold,
+    pub coordinate: TrustThreshold,
+    pub kind: TrustThreshold,
+    pub structure: TrustThreshold,
+}
+
+impl TrustThresholds {
+    pub fn of(&self, class: TokenClass) -> &TrustThreshold {
+        match class {
+            TokenClass::Text => &self.text,
+            TokenClass::Coordinate => &self.coordinate,
+            TokenClass::Kind => &self.kind,
+            TokenClass::Structure => &self.structure,
+        }
+    }
 }

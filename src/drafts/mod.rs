@@ -1,5 +1,8 @@
 //! Everything that proposes what stands on a page. (being built)
 
+pub mod content_draft;
+pub mod trunk_draft;
+
 use crate::geometry::Rect;
 use crate::page::{Cell, Kind, Region, Rules, Word};
 use crate::raster::Raster;

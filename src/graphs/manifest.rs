@@ -113,9 +113,9 @@ impl TryFrom<serde_json::Value> for Preprocessing {
             Some("fixed-grid") => serde_json::from_value(value)
                 .map(Preprocessing::FixedGrid)
                 .map_err(|e| format!("preprocessing: {e}")),
-            Some(other) => {
-                Err(format!("preprocessing.family: `{other}` is not supported by this version; supported: fixed-grid"))
-            }
+            Some(other) => Err(format!(
+                "preprocessing.family: `{other}` is not supported by this version; supported: fixed-grid"
+            )),
             None => Err("preprocessing.family: missing; supported: fixed-grid".into()),
         }
     }
@@ -365,8 +365,8 @@ impl Manifest {
     /// Reads and checks `dir/docparse.json`. The bytes come back too: their hash names the pack.
     pub fn load(dir: &Path) -> Result<(Manifest, Vec<u8>), PackError> {
         let path = dir.join(MANIFEST_FILE);
-        let bytes =
-            std::fs::read(&path).map_err(|e| PackError::File { path: path.clone(), message: e.to_string() })?;
+        let bytes = std::fs::read(&path)
+            .map_err(|e| PackError::File { path: path.clone(), message: e.to_string() })?;
         let manifest = Manifest::parse(&bytes, &path)?;
         Ok((manifest, bytes))
     }

@@ -23,6 +23,8 @@
 //! before the padding sees it, and its outputs are ignored.
 
 pub mod manifest;
+pub mod onnx;
+pub mod pack;
 pub mod runtime;
 
 /// A token of the model's vocabulary.

@@ -1,8 +1,8 @@
 //! What must hold in a manifest beyond its JSON types.
 
 use super::{
-    AcceptanceTable, ContentFormat, DRAFTERS, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA, ThresholdRow,
-    TokenEntry, TokenName,
+    AcceptanceTable, ContentFormat, DRAFTERS, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA,
+    ThresholdRow, TokenEntry, TokenName,
 };
 use crate::page::Kind;
 
@@ -72,7 +72,10 @@ fn check_dims(manifest: &Manifest) -> Result<(), Fault> {
         }
     }
     if dims.heads % dims.kv_heads != 0 {
-        return fault("dims.heads", format!("{} is not a multiple of kv_heads {}", dims.heads, dims.kv_heads));
+        return fault(
+            "dims.heads",
+            format!("{} is not a multiple of kv_heads {}", dims.heads, dims.kv_heads),
+        );
     }
     if !matches!(dims.position_parts, 1 | 3) {
         return fault("dims.position_parts", format!("{} is neither 1 nor 3", dims.position_parts));
@@ -100,7 +103,10 @@ fn check_grid(grid: &FixedGrid) -> Result<(), Fault> {
     ];
     for (name, number, least, most) in numbers {
         if !(least..=most).contains(&number) {
-            return fault(format!("preprocessing.{name}"), format!("{number} is not between {least} and {most}"));
+            return fault(
+                format!("preprocessing.{name}"),
+                format!("{number} is not between {least} and {most}"),
+            );
         }
     }
     Ok(())
@@ -121,7 +127,10 @@ fn check_tokens(manifest: &Manifest) -> Result<(), Fault> {
             }
         };
         if first < 0 || last >= vocabulary {
-            return fault(format!("tokens.{name}"), format!("{first}..={last} is outside the vocabulary of {vocabulary}"));
+            return fault(
+                format!("tokens.{name}"),
+                format!("{first}..={last} is outside the vocabulary of {vocabulary}"),
+            );
         }
         if let TokenEntry::Range(_) = entry {
             if let Some((other, ..)) = ranges.iter().find(|(_, from, to)| first <= *to && *from <= last) {
@@ -144,7 +153,10 @@ fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
             return fault(format!("protocol.content.{key}"), "is not a kind of region");
         }
         if *format == ContentFormat::GroundedWords && !grounded {
-            return fault(format!("protocol.content.{key}"), "grounded-words needs the position rule grounded-words");
+            return fault(
+                format!("protocol.content.{key}"),
+                "grounded-words needs the position rule grounded-words",
+            );
         }
     }
     if !protocol.content.contains_key(DEFAULT_CONTENT) {
@@ -152,7 +164,10 @@ fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
     }
     for name in ["x", "y", "pitch"].into_iter().filter(|_| grounded) {
         if manifest.range(name).is_none() {
-            return fault(format!("tokens.{name}"), "must be a range {first, count, bin} with the rule grounded-words");
+            return fault(
+                format!("tokens.{name}"),
+                "must be a range {first, count, bin} with the rule grounded-words",
+            );
         }
     }
     let needed: &[&str] = if grounded {
