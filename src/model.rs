@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::decode::protocol::KeptToken;
 use crate::decode::{
-    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts, decode_page,
+    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts,
+    decode_page,
 };
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
@@ -113,13 +114,7 @@ impl Model {
         let regions = drafts.regions(page.regions, &decoding, &self.pack);
         seconds.insert("decode", clock.seconds());
         let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
-        Ok(ModelPage {
-            regions,
-            trunk_cut,
-            stats: decoding.stats,
-            seconds,
-            visual_tokens: input.cells.len(),
-        })
+        Ok(ModelPage { regions, trunk_cut, stats: decoding.stats, seconds, visual_tokens: input.cells.len() })
     }
 }
 
@@ -144,7 +139,9 @@ impl Drafts {
             .iter()
             .enumerate()
             .filter(|(_, drafted)| drafted.fork.is_some())
-            .filter_map(|(n, drafted)| Some((n, content_draft(&regions[drafted.region], &pack.grammar, &mapping)?)))
+            .filter_map(|(n, drafted)| {
+                Some((n, content_draft(&regions[drafted.region], &pack.grammar, &mapping)?))
+            })
             .collect();
         Drafts { mapping, trunk, content }
     }
@@ -178,7 +175,9 @@ impl Drafts {
         }
         out.extend(undraftable.map(|i| unverified(&drafted[i])));
         let unclaimed = decoding.unclaimed.iter().filter_map(|&n| self.trunk.regions.get(n));
-        out.extend(unclaimed.map(|r| Region { stop: Some(StopReason::Unclaimed), ..drafted[r.region].clone() }));
+        out.extend(
+            unclaimed.map(|r| Region { stop: Some(StopReason::Unclaimed), ..drafted[r.region].clone() }),
+        );
         out
     }
 

@@ -16,6 +16,21 @@ pub enum Source {
     Glyph,
     Table,
     Tesseract,
+    /// The layout network: kinds and boxes of regions.
+    Layout,
+}
+
+impl Source {
+    /// All sources, each at its own index.
+    pub const ALL: [Source; 7] = [
+        Source::Model,
+        Source::TextLayer,
+        Source::Ocr,
+        Source::Glyph,
+        Source::Table,
+        Source::Tesseract,
+        Source::Layout,
+    ];
 }
 
 /// One word of the page. Words of a text layer come in content order, words of the OCR line by line.

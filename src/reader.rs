@@ -140,7 +140,13 @@ impl Reader {
     }
 
     /// The model's reading of the drafted page. Without a model, or where the model fails, the drafts stand as they are.
-    fn verify(&mut self, drafted: Vec<Region>, words: &PageWords, scale: f32, stats: &mut PageStats) -> Reading {
+    fn verify(
+        &mut self,
+        drafted: Vec<Region>,
+        words: &PageWords,
+        scale: f32,
+        stats: &mut PageStats,
+    ) -> Reading {
         let Some(model) = &mut self.model else {
             return Reading { regions: marked(drafted), verification: "unverified", partial: None };
         };
@@ -229,9 +235,7 @@ fn streams_cut_short(regions: &[Region]) -> Option<String> {
     let cut = |reason| regions.iter().filter(|r| r.stop == Some(reason)).count();
     match (cut(StopReason::Loop), cut(StopReason::Budget)) {
         (0, 0) => None,
-        (loops, budgets) => {
-            Some(format!("{loops} regions looped, {budgets} ran out of their token budget"))
-        }
+        (loops, budgets) => Some(format!("{loops} regions looped, {budgets} ran out of their token budget")),
     }
 }
 

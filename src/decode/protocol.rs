@@ -18,6 +18,12 @@ pub enum TokenClass {
     Structure,
 }
 
+impl TokenClass {
+    /// All classes, each at its own index.
+    pub const ALL: [TokenClass; 4] =
+        [TokenClass::Text, TokenClass::Coordinate, TokenClass::Kind, TokenClass::Structure];
+}
+
 /// A token that a drafter proposes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DraftToken {
@@ -104,22 +110,18 @@ pub struct TrustThreshold {
     pub coordinate_bins: u32,
 }
 
-/// Thresholds of all classes.
+/// Thresholds by class of token and drafter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TrustThresholds {
-    pub text: TrustThreshold,
-    pub coordinate: TrustThreshold,
-    pub kind: TrustThreshold,
-    pub structure: TrustThreshold,
-}
+pub struct TrustThresholds([[TrustThreshold; Source::ALL.len()]; TokenClass::ALL.len()]);
 
 impl TrustThresholds {
-    pub fn of(&self, class: TokenClass) -> &TrustThreshold {
-        match class {
-            TokenClass::Text => &self.text,
-            TokenClass::Coordinate => &self.coordinate,
-            TokenClass::Kind => &self.kind,
-            TokenClass::Structure => &self.structure,
-        }
+    /// The table that `threshold` spells out.
+    pub fn new(threshold: impl Fn(TokenClass, Source) -> TrustThreshold) -> Self {
+        TrustThresholds(TokenClass::ALL.map(|class| Source::ALL.map(|source| threshold(class, source))))
+    }
+
+    /// Threshold for tokens of `class` that `source` drafted.
+    pub fn of(&self, class: TokenClass, source: Source) -> &TrustThreshold {
+        &self.0[class as usize][source as usize]
     }
 }

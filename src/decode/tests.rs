@@ -340,7 +340,7 @@ const NEVER: TrustThreshold = TrustThreshold {
 const ALWAYS: TrustThreshold = TrustThreshold { own_confidence: 0.0, ..NEVER };
 
 fn same_thresholds(threshold: TrustThreshold) -> TrustThresholds {
-    TrustThresholds { text: threshold, coordinate: threshold, kind: threshold, structure: threshold }
+    TrustThresholds::new(|_, _| threshold)
 }
 
 fn random_reader(visual: &[TokenId]) -> Page<'static> {

@@ -96,7 +96,7 @@ fn stands(draft: &DraftToken, choice: &Choice, rule: &AcceptanceRule, protocol: 
         return true;
     }
     let AcceptanceRule::Trust(thresholds) = rule else { return false };
-    let threshold = thresholds.of(protocol.class(draft.id));
+    let threshold = thresholds.of(protocol.class(draft.id), draft.source);
     let near =
         || protocol.coordinate_distance(draft.id, choice.id).is_some_and(|d| d <= threshold.coordinate_bins);
     draft.confidence >= threshold.own_confidence
@@ -162,7 +162,11 @@ mod tests {
     };
 
     fn trust(text: TrustThreshold, coordinate: TrustThreshold) -> AcceptanceRule {
-        AcceptanceRule::Trust(TrustThresholds { text, coordinate, kind: NEVER, structure: NEVER })
+        AcceptanceRule::Trust(TrustThresholds::new(|class, _| match class {
+            TokenClass::Text => text,
+            TokenClass::Coordinate => coordinate,
+            TokenClass::Kind | TokenClass::Structure => NEVER,
+        }))
     }
 
     fn draft(id: TokenId) -> DraftToken {

@@ -47,6 +47,9 @@ mod regions;
 mod running;
 pub mod structure;
 
+pub mod content_draft;
+pub mod trunk_draft;
+
 use crate::geometry::Rect;
 use crate::page::{Cell, Kind, Region, Rules, Word};
 use crate::raster::Raster;

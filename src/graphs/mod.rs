@@ -24,6 +24,9 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod manifest;
+pub mod onnx;
+pub mod pack;
 pub mod runtime;
 
 /// A token of the model's vocabulary.

@@ -1,0 +1,184 @@
+//! A region's words, cells or markup -> the draft of its content branch.
+//!
+//! ```text
+//! line   [y] [pitch] word word ...        y: centre of the line, pitch: mean advance of its characters, spaces included
+//! word   [x] character character ...      x: left edge; it stands for the space before the word, glued words have none
+//! table  ROW CELL line line ... CELL ...  empty cells are a CELL alone, a spanning cell stands once
+//! markup character SPACE character ...
+//! ```
+
+use std::ops::Range;
+
+use crate::decode::protocol::DraftToken;
+use crate::geometry::Rect;
+use crate::graphs::TokenId;
+use crate::graphs::manifest::ContentFormat;
+use crate::lines::{hull_of, median, rtl_share};
+use crate::page::{Cell, Markup, Region, Source, Word};
+use crate::tokens::content::{ContentDraft, ContentOrigin, WordPlace};
+use crate::tokens::formats;
+use crate::tokens::grammar::{Grammar, GroundedTokens};
+use crate::vision::PixelMapping;
+
+/// A step back by more than this share of the font height starts a line (training data: 12 px at an x-height of 8.5).
+const STEP_BACK: f32 = 0.6;
+/// Words that share less than this part of the smaller one's height are not on one line.
+const SAME_LINE: f32 = 0.3;
+/// A table with more rows is not drafted.
+const MOST_ROWS: usize = 4096;
+
+/// Drafts the content of a region. `None` where nothing is known of it: the model then writes it alone.
+pub fn content_draft(region: &Region, grammar: &Grammar, mapping: &PixelMapping) -> Option<ContentDraft> {
+    let format = grammar.content_format(region.kind);
+    let grounded = grammar.grounded().filter(|_| format == ContentFormat::GroundedWords);
+    let mut writer = Writer { grammar, mapping, draft: ContentDraft::default() };
+    match grounded {
+        None => writer.text(region, format)?,
+        Some(tokens) => writer.grounded(region, tokens)?,
+    }
+    let end = grammar.branch_end_token()?;
+    let least = writer.draft.tokens.iter().map(|t| t.confidence).fold(1.0, f32::min);
+    let source = writer.draft.tokens.last().map_or(Source::Layout, |t| t.source);
+    writer.push(end, least, source, ContentOrigin::End);
+    Some(writer.draft)
+}
+
+/// Collects the tokens of one draft.
+struct Writer<'a> {
+    grammar: &'a Grammar,
+    mapping: &'a PixelMapping,
+    draft: ContentDraft,
+}
+
+impl Writer<'_> {
+    fn push(&mut self, id: TokenId, confidence: f32, source: Source, origin: ContentOrigin) {
+        let Ok(index) = u32::try_from(self.draft.tokens.len()) else { return };
+        self.draft.tokens.push(DraftToken { id, confidence, source, origin: index });
+        self.draft.origins.push(origin);
+    }
+
+    /// Text of the whole region through the tokenizer.
+    fn text(&mut self, region: &Region, format: ContentFormat) -> Option<()> {
+        let text = formats::text_of(region, format)?;
+        let words = || region.words.iter().chain(region.cells.iter().flatten().flat_map(|c| &c.words));
+        let confidence = words().map(|w| w.confidence).fold(1.0, f32::min);
+        let source = words().next().map_or(Source::Layout, |w| w.source);
+        for id in self.grammar.vocabulary.encode(&text).ok()? {
+            self.push(id, confidence, source, ContentOrigin::Whole);
+        }
+        Some(())
+    }
+
+    fn grounded(&mut self, region: &Region, tokens: &GroundedTokens) -> Option<()> {
+        if let Some(Markup::Text(text) | Markup::Markdown(text) | Markup::Latex(text) | Markup::Html(text)) =
+            &region.markup
+        {
+            self.markup(text, region.score, tokens);
+            return Some(());
+        }
+        match region.cells.as_deref() {
+            Some(cells) if !cells.is_empty() => self.table(cells, region.score, tokens),
+            _ if region.words.is_empty() => None,
+            _ => {
+                self.lines(&region.words, None, tokens);
+                Some(())
+            }
+        }
+    }
+
+    fn markup(&mut self, text: &str, confidence: f32, tokens: &GroundedTokens) {
+        for (at, c) in text.char_indices() {
+            let id = if c.is_whitespace() {
+                tokens.space
+            } else {
+                self.grammar.vocabulary.char_token(c).unwrap_or(tokens.unknown)
+            };
+            let (Ok(start), Ok(end)) = (u32::try_from(at), u32::try_from(at + c.len_utf8())) else { return };
+            self.push(id, confidence, Source::Table, ContentOrigin::Markup { start, end });
+        }
+    }
+
+    fn table(&mut self, cells: &[Cell], confidence: f32, tokens: &GroundedTokens) -> Option<()> {
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        order.sort_by_key(|&i| (cells[i].row, cells[i].col));
+        let rows = cells.iter().map(|c| c.row).max().map_or(0, |row| row.saturating_add(1));
+        if rows > MOST_ROWS {
+            return None;
+        }
+        let mut order = order.into_iter().peekable();
+        for row in 0..rows {
+            self.push(tokens.row, confidence, Source::Table, ContentOrigin::Row(u32::try_from(row).ok()?));
+            while let Some(index) = order.next_if(|&i| cells[i].row == row) {
+                let cell = u32::try_from(index).ok()?;
+                self.push(tokens.cell, confidence, Source::Table, ContentOrigin::Cell(cell));
+                self.lines(&cells[index].words, Some(cell), tokens);
+            }
+        }
+        Some(())
+    }
+
+    /// Lines of some words in their order.
+    fn lines(&mut self, words: &[Word], cell: Option<u32>, tokens: &GroundedTokens) {
+        for line in line_ranges(words) {
+            let Some(first) = words.get(line.start) else { continue };
+            let (y, pitch) = self.line_place(&words[line.clone()]);
+            let (confidence, source) = (first.confidence, first.source);
+            self.push(tokens.y.token(y), confidence, source, ContentOrigin::Line);
+            self.push(tokens.pitch.token(pitch), confidence, source, ContentOrigin::Line);
+            for index in line.clone() {
+                let Ok(word) = u32::try_from(index) else { return };
+                self.word(&words[index], WordPlace { cell, word }, index == line.start, tokens);
+            }
+        }
+    }
+
+    /// Centre and mean advance of a line, model pixels.
+    fn line_place(&self, line: &[Word]) -> (f32, f32) {
+        let y = median(line.iter().map(|w| self.mapping.to_model(w.bbox).center().1));
+        let characters: usize = line.iter().map(|w| w.text.chars().count()).sum();
+        let spaces = line.iter().skip(1).filter(|w| !w.glue).count();
+        let width = self.mapping.to_model(hull_of(line)).width();
+        (y, width / (characters + spaces).max(1) as f32)
+    }
+
+    fn word(&mut self, word: &Word, place: WordPlace, first: bool, tokens: &GroundedTokens) {
+        let pieces = self.grammar.vocabulary.pieces(&word.text);
+        if first || !word.glue || pieces.is_empty() {
+            let x = tokens.x.token(self.mapping.to_model(word.bbox).x0);
+            self.push(x, word.confidence, word.source, ContentOrigin::Word(place));
+        }
+        for piece in pieces {
+            let (Ok(start), Ok(end)) = (u32::try_from(piece.start), u32::try_from(piece.end)) else { return };
+            let id = piece.token.unwrap_or(tokens.unknown);
+            self.push(id, word.confidence, word.source, ContentOrigin::Piece { place, start, end });
+        }
+    }
+}
+
+/// Splits words, in their order, where a new line starts: no shared height with the word before, or a step back against the
+/// direction of reading.
+fn line_ranges(words: &[Word]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let joins = index > 0 && continues_line(&words[index - 1], word);
+        match ranges.last_mut().filter(|_| joins) {
+            Some(range) => range.end = index + 1,
+            None => ranges.push(index..index + 1),
+        }
+    }
+    ranges
+}
+
+fn continues_line(before: &Word, word: &Word) -> bool {
+    let (a, b): (Rect, Rect) = (before.bbox, word.bbox);
+    let smaller = a.height().min(b.height());
+    if a.overlap_y(&b) <= SAME_LINE * smaller {
+        return false;
+    }
+    let step = STEP_BACK * before.size.max(smaller);
+    if rtl_share(&before.text) > 0.5 || rtl_share(&word.text) > 0.5 {
+        b.x0 <= a.x0 + step
+    } else {
+        b.x0 >= a.x0 - step
+    }
+}

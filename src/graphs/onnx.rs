@@ -1,0 +1,187 @@
+//! The pack's graphs as ONNX Runtime sessions. Inputs are views of the caller's memory: nothing is copied on the way in.
+//!
+//! At load every input and output is checked against the contract (names, element types, ranks, fixed sizes), so that a graph
+//! that does not fit is an error before the first page.
+
+mod contract;
+mod page;
+
+pub use page::{GlyphMap, PrefillGraph, VisionGraph, VisionOutput};
+
+use std::path::Path;
+
+use ort::session::{Session, SessionOutputs};
+
+use self::contract::{
+    Expected, F32, I64, Inputs, expected, failed, graph_name, layer_names, open, values, view,
+};
+use super::manifest::PackError;
+use super::{DecodeGraph, Dims, GraphError, StepInput, StepOutput, TokenId};
+
+/// The decode graph of a pack on the CPU.
+pub struct OnnxDecodeGraph {
+    session: Session,
+    tensors: StepTensors,
+}
+
+impl std::fmt::Debug for OnnxDecodeGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OnnxDecodeGraph({}, {:?})", self.tensors.graph, self.tensors.dims)
+    }
+}
+
+impl OnnxDecodeGraph {
+    /// Loads the graph at `path` with `threads` intra-op threads and checks it against `dims`.
+    pub fn load(path: &Path, dims: Dims, threads: usize) -> Result<Self, PackError> {
+        let session = open(path, threads, &StepTensors::inputs(dims), &StepTensors::outputs(dims))?;
+        let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
+        Ok(OnnxDecodeGraph { tensors: StepTensors::new(graph_name(path), dims, returns_hidden), session })
+    }
+}
+
+impl DecodeGraph for OnnxDecodeGraph {
+    fn dims(&self) -> Dims {
+        self.tensors.dims
+    }
+
+    fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
+        let OnnxDecodeGraph { session, tensors } = self;
+        let fail = |message: String| failed(&tensors.graph, message);
+        tensors.check_layers(input).map_err(fail)?;
+        let prefix_len: Vec<i64> = input.prefix_len.iter().map(|&len| len as i64).collect();
+        let feed = tensors.feed(input, &prefix_len).map_err(fail)?;
+        let outputs = session.run(feed).map_err(|e| failed(&tensors.graph, e))?;
+        tensors.collect(&outputs).map_err(fail)
+    }
+}
+
+/// Names of a step's tensors, built once, and how a step's input and output map to them.
+struct StepTensors {
+    graph: String,
+    dims: Dims,
+    returns_hidden: bool,
+    prefix_keys: Vec<String>,
+    prefix_values: Vec<String>,
+    trunk_keys: Vec<String>,
+    trunk_values: Vec<String>,
+    suffix_keys: Vec<String>,
+    suffix_values: Vec<String>,
+    new_keys: Vec<String>,
+    new_values: Vec<String>,
+}
+
+impl StepTensors {
+    fn new(graph: String, dims: Dims, returns_hidden: bool) -> Self {
+        let names = |stem| layer_names(stem, dims.layers);
+        StepTensors {
+            graph,
+            dims,
+            returns_hidden,
+            prefix_keys: names("prefix_k"),
+            prefix_values: names("prefix_v"),
+            trunk_keys: names("trunk_k"),
+            trunk_values: names("trunk_v"),
+            suffix_keys: names("suffix_k"),
+            suffix_values: names("suffix_v"),
+            new_keys: names("new_k"),
+            new_values: names("new_v"),
+        }
+    }
+
+    fn inputs(dims: Dims) -> Vec<Expected> {
+        let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
+        let mut list = vec![
+            expected("tokens", I64, &[None, None, None]),
+            expected("positions", F32, &[None, None, None, Some(dims.position_parts)]),
+            expected("prefix_len", I64, &[Some(dims.layers), None]),
+            expected("trunk_visible", I64, &[None, None]),
+            expected("suffix_len", I64, &[None, None]),
+        ];
+        for layer in 0..dims.layers {
+            list.push(expected(format!("prefix_k.{layer}"), F32, &[None, heads, None, dim]));
+            list.push(expected(format!("prefix_v.{layer}"), F32, &[None, heads, dim, None]));
+            list.push(expected(format!("trunk_k.{layer}"), F32, &[None, heads, None, dim]));
+            list.push(expected(format!("trunk_v.{layer}"), F32, &[None, heads, None, dim]));
+            list.push(expected(format!("suffix_k.{layer}"), F32, &[None, None, heads, None, dim]));
+            list.push(expected(format!("suffix_v.{layer}"), F32, &[None, None, heads, None, dim]));
+        }
+        list
+    }
+
+    fn outputs(dims: Dims) -> Vec<Expected> {
+        let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
+        let mut list = vec![
+            expected("next_id", I64, &[None, None, None]),
+            expected("next_logprob", F32, &[None, None, None]),
+            expected("draft_logprob", F32, &[None, None, None]),
+        ];
+        for layer in 0..dims.layers {
+            list.push(expected(format!("new_k.{layer}"), F32, &[None, None, heads, None, dim]));
+            list.push(expected(format!("new_v.{layer}"), F32, &[None, None, heads, None, dim]));
+        }
+        list
+    }
+
+    /// Views of everything that a step reads. `prefix_len` is the input's list as int64.
+    fn feed<'a>(&'a self, input: &'a StepInput<'_>, prefix_len: &'a [i64]) -> Result<Inputs<'a>, String> {
+        let (rows, tokens) = (input.rows, input.tokens_per_row);
+        let Dims { layers, kv_heads: heads, head_dim: dim, position_parts: parts, .. } = self.dims;
+        let mut list: Inputs<'a> = Vec::with_capacity(5 + 6 * layers);
+        list.push(view("tokens", input.tokens, vec![1, rows, tokens])?);
+        list.push(view("positions", input.positions, vec![1, rows, tokens, parts])?);
+        list.push(view("prefix_len", prefix_len, vec![layers, 1])?);
+        list.push(view("trunk_visible", input.trunk_visible, vec![1, rows])?);
+        list.push(view("suffix_len", input.suffix_len, vec![1, rows])?);
+        let trunk = || vec![1, heads, input.trunk_capacity, dim];
+        let suffix = || vec![1, rows, heads, input.suffix_capacity, dim];
+        for layer in 0..layers {
+            let len = input.prefix_len[layer];
+            list.push(view(&self.prefix_keys[layer], input.prefix_keys[layer], vec![1, heads, len, dim])?);
+            list.push(view(
+                &self.prefix_values[layer],
+                input.prefix_values[layer],
+                vec![1, heads, dim, len],
+            )?);
+            list.push(view(&self.trunk_keys[layer], input.trunk_keys[layer], trunk())?);
+            list.push(view(&self.trunk_values[layer], input.trunk_values[layer], trunk())?);
+            list.push(view(&self.suffix_keys[layer], input.suffix_keys[layer], suffix())?);
+            list.push(view(&self.suffix_values[layer], input.suffix_values[layer], suffix())?);
+        }
+        Ok(list)
+    }
+
+    /// Lists with one entry a layer must have that many entries.
+    fn check_layers(&self, input: &StepInput<'_>) -> Result<(), String> {
+        let counts = [
+            ("prefix_len", input.prefix_len.len()),
+            ("prefix_k", input.prefix_keys.len()),
+            ("prefix_v", input.prefix_values.len()),
+            ("trunk_k", input.trunk_keys.len()),
+            ("trunk_v", input.trunk_values.len()),
+            ("suffix_k", input.suffix_keys.len()),
+            ("suffix_v", input.suffix_values.len()),
+        ];
+        match counts.into_iter().find(|(_, count)| *count != self.dims.layers) {
+            Some((name, count)) => {
+                Err(format!("input {name} has {count} layers, expected {}", self.dims.layers))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn collect(&self, outputs: &SessionOutputs<'_>) -> Result<StepOutput, String> {
+        let layers =
+            |names: &[String]| names.iter().map(|name| values(outputs, name)).collect::<Result<Vec<_>, _>>();
+        Ok(StepOutput {
+            next_id: values::<TokenId>(outputs, "next_id")?,
+            next_logprob: values(outputs, "next_logprob")?,
+            draft_logprob: values(outputs, "draft_logprob")?,
+            hidden: if self.returns_hidden { values(outputs, "hidden")? } else { Vec::new() },
+            new_keys: layers(&self.new_keys)?,
+            new_values: layers(&self.new_values)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

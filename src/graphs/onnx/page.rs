@@ -1,0 +1,158 @@
+//! The two graphs that run once a page: vision (ink -> features and glyph readings) and prefill (those at the kept cells -> prefix).
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use ort::session::{Session, SessionOutputs};
+use ort::value::DynValue;
+
+use super::contract::{Expected, F32, I64, expected, failed, graph_name, layer_names, open, values, view};
+use crate::graphs::manifest::PackError;
+use crate::graphs::{Dims, GraphError, Prefix};
+use crate::vision::VisionInput;
+
+/// The vision graph of a `fixed-grid` pack.
+pub struct VisionGraph {
+    session: Session,
+    name: String,
+}
+
+/// What the vision graph says of a page. Stays in the runtime's memory; prefill reads it from there.
+pub struct VisionOutput {
+    features: DynValue,
+    glyphs: DynValue,
+}
+
+/// Probabilities of characters on a dense grid of slots.
+#[derive(Clone, Copy, Debug)]
+pub struct GlyphMap<'a> {
+    /// Class 0 is "none", class `c` the token `c - 1`.
+    pub classes: usize,
+    /// Slots of 8 px.
+    pub rows: usize,
+    /// Slots of 4 px.
+    pub columns: usize,
+    /// `[classes, rows, columns]`
+    pub probabilities: &'a [f32],
+}
+
+/// The prefill graph of a `fixed-grid` pack.
+pub struct PrefillGraph {
+    session: Session,
+    name: String,
+    dims: Dims,
+    keys: Vec<String>,
+    values: Vec<String>,
+}
+
+impl std::fmt::Debug for VisionGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VisionGraph({})", self.name)
+    }
+}
+
+impl std::fmt::Debug for VisionOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("VisionOutput")
+    }
+}
+
+impl std::fmt::Debug for PrefillGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrefillGraph({}, {:?})", self.name, self.dims)
+    }
+}
+
+/// `features [1, C, H/8, W/8]` and `glyphs [1, G, H/8, W/4]`: outputs of the one graph, inputs of the other.
+fn map_tensors() -> [Expected; 2] {
+    [
+        expected("features", F32, &[Some(1), None, None, None]),
+        expected("glyphs", F32, &[Some(1), None, None, None]),
+    ]
+}
+
+impl VisionGraph {
+    /// Loads the graph at `path` with `threads` intra-op threads.
+    pub fn load(path: &Path, threads: usize) -> Result<Self, PackError> {
+        let inputs = [expected("ink", F32, &[Some(1), Some(1), None, None])];
+        Ok(VisionGraph { session: open(path, threads, &inputs, &map_tensors())?, name: graph_name(path) })
+    }
+
+    pub fn run(&mut self, input: &VisionInput) -> Result<VisionOutput, GraphError> {
+        let fail = |message: String| failed(&self.name, message);
+        let ink = view("ink", &input.ink, vec![1, 1, input.height, input.width]).map_err(fail)?;
+        let mut outputs = self.session.run(vec![ink]).map_err(|e| failed(&self.name, e))?;
+        let mut take = |key: &str| outputs.remove(key).ok_or_else(|| fail(format!("no output `{key}`")));
+        Ok(VisionOutput { features: take("features")?, glyphs: take("glyphs")? })
+    }
+}
+
+impl VisionOutput {
+    /// The dense character readings; `None` if the graph gave something else than four axes.
+    pub fn glyphs(&self) -> Option<GlyphMap<'_>> {
+        let (shape, probabilities) = self.glyphs.try_extract_tensor::<f32>().ok()?;
+        match **shape {
+            [_, classes, rows, columns] => Some(GlyphMap {
+                classes: usize::try_from(classes).ok()?,
+                rows: usize::try_from(rows).ok()?,
+                columns: usize::try_from(columns).ok()?,
+                probabilities,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl PrefillGraph {
+    /// Loads the graph at `path` with `threads` intra-op threads and checks it against `dims`.
+    pub fn load(path: &Path, dims: Dims, threads: usize) -> Result<Self, PackError> {
+        let [features, glyphs] = map_tensors();
+        let cells = expected("cells", I64, &[None, Some(2)]);
+        let positions = expected("positions", F32, &[Some(1), None, Some(dims.position_parts)]);
+        let (keys, values) = (layer_names("prefix_k", dims.layers), layer_names("prefix_v", dims.layers));
+        let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
+        let outputs: Vec<Expected> = keys
+            .iter()
+            .map(|name| expected(name, F32, &[Some(1), heads, None, dim]))
+            .chain(values.iter().map(|name| expected(name, F32, &[Some(1), heads, dim, None])))
+            .collect();
+        let session = open(path, threads, &[features, glyphs, cells, positions], &outputs)?;
+        Ok(PrefillGraph { session, name: graph_name(path), dims, keys, values })
+    }
+
+    /// Keys and values of the page's visual tokens. A page without ink has an empty prefix; the graph is not called.
+    pub fn run(&mut self, vision: &VisionOutput, input: &VisionInput) -> Result<Prefix, GraphError> {
+        let len = input.cells.len();
+        if len == 0 {
+            let none = vec![Vec::new(); self.dims.layers];
+            return Ok(Prefix { len, keys: none.clone(), values: none });
+        }
+        let cells: Vec<i64> = input.cells.iter().flat_map(|c| [c.row as i64, c.column as i64]).collect();
+        let positions = input.positions(self.dims.position_parts);
+        let fail = |message: String| failed(&self.name, message);
+        let feed = vec![
+            (Cow::Borrowed("features"), (&vision.features).into()),
+            (Cow::Borrowed("glyphs"), (&vision.glyphs).into()),
+            view("cells", &cells, vec![len, 2]).map_err(fail)?,
+            view("positions", &positions, vec![1, len, self.dims.position_parts]).map_err(fail)?,
+        ];
+        let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
+        let size = len * self.dims.kv_heads * self.dims.head_dim;
+        let layers = |names: &[String]| layers_of(&outputs, names, size).map_err(fail);
+        Ok(Prefix { len, keys: layers(&self.keys)?, values: layers(&self.values)? })
+    }
+}
+
+/// One output a layer, each of `size` numbers.
+fn layers_of(outputs: &SessionOutputs<'_>, names: &[String], size: usize) -> Result<Vec<Vec<f32>>, String> {
+    names
+        .iter()
+        .map(|name| {
+            let data: Vec<f32> = values(outputs, name)?;
+            if data.len() != size {
+                return Err(format!("output `{name}` has {} numbers, expected {size}", data.len()));
+            }
+            Ok(data)
+        })
+        .collect()
+}

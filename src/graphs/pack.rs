@@ -1,0 +1,102 @@
+//! A model pack: a folder with a checked manifest, a tokenizer, and the graphs that sessions are made from.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::manifest::{MANIFEST_FILE, Manifest, PackError};
+use super::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use crate::tokens::Grammar;
+use crate::tokens::vocabulary::Vocabulary;
+
+/// Files up to this size are hashed at every start (about 0.1 s for all of a small pack); larger ones by [`Pack::verify`] only.
+const HASHED_AT_START: u64 = 64 << 20;
+
+/// A loaded pack. Sessions are made per worker.
+#[derive(Clone, Debug)]
+pub struct Pack {
+    pub dir: PathBuf,
+    pub manifest: Manifest,
+    /// Token protocol and grammar.
+    pub grammar: Arc<Grammar>,
+    /// Sha256 of the manifest, which holds the hashes of all other files: the pack's identity.
+    pub sha256: String,
+}
+
+impl Pack {
+    /// Loads `dir/docparse.json` and the tokenizer and checks that every file is there and, if small, unchanged.
+    pub fn load(dir: &Path) -> Result<Pack, PackError> {
+        let (manifest, bytes) = Manifest::load(dir)?;
+        check_files(dir, &manifest, HASHED_AT_START)?;
+        let vocabulary = Vocabulary::load(&dir.join(&manifest.tokenizer))?;
+        let grammar = Grammar::new(&manifest, vocabulary).map_err(|(field, message)| PackError::Field {
+            path: dir.join(MANIFEST_FILE),
+            field,
+            message,
+        })?;
+        Ok(Pack {
+            dir: dir.to_path_buf(),
+            manifest,
+            grammar: Arc::new(grammar),
+            sha256: hex(&Sha256::digest(&bytes)),
+        })
+    }
+
+    /// Checks the hash of every file.
+    pub fn verify(&self) -> Result<(), PackError> {
+        check_files(&self.dir, &self.manifest, u64::MAX)
+    }
+
+    /// The decode graph with `threads` intra-op threads.
+    pub fn decode_graph(&self, threads: usize) -> Result<OnnxDecodeGraph, PackError> {
+        OnnxDecodeGraph::load(
+            &self.dir.join(&self.manifest.graphs.decode),
+            self.manifest.dims.into(),
+            threads,
+        )
+    }
+
+    /// The vision graph with `threads` intra-op threads.
+    pub fn vision_graph(&self, threads: usize) -> Result<VisionGraph, PackError> {
+        VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), threads)
+    }
+
+    /// The prefill graph with `threads` intra-op threads.
+    pub fn prefill_graph(&self, threads: usize) -> Result<PrefillGraph, PackError> {
+        PrefillGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), threads)
+    }
+}
+
+/// Every listed file is there; those of at most `hashed_up_to` bytes have their listed hash.
+fn check_files(dir: &Path, manifest: &Manifest, hashed_up_to: u64) -> Result<(), PackError> {
+    for (name, wanted) in &manifest.files {
+        let path = dir.join(name);
+        let fail = |message: String| PackError::File { path: path.clone(), message };
+        let size = std::fs::metadata(&path).map_err(|e| fail(e.to_string()))?.len();
+        if size > hashed_up_to {
+            continue;
+        }
+        let found = sha256_of(&path).map_err(|e| fail(e.to_string()))?;
+        if found != *wanted {
+            return Err(fail(format!("sha256 is {found}, but {MANIFEST_FILE} says {wanted}")));
+        }
+    }
+    Ok(())
+}
+
+fn sha256_of(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match std::io::Read::read(&mut file, &mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

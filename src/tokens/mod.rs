@@ -1,0 +1,14 @@
+//! Token ids by name, the layout-token grammar, words <-> tokens.
+//!
+//! [`grammar::Grammar`] is the manifest's token protocol with every name resolved. Drafts are written with it (`drafts::trunk_draft`,
+//! `drafts::content_draft`), kept tokens are read back with it ([`trunk`], [`content`]), coordinates in pixels of the model's raster.
+
+mod cells;
+pub mod content;
+pub mod formats;
+pub mod grammar;
+pub mod trunk;
+pub mod vocabulary;
+mod words;
+
+pub use grammar::Grammar;
