@@ -344,7 +344,7 @@ fn page_files_match_their_schema_and_read_back() {
     assert_eq!(text, page_json(&page, &header));
     let value = serde_json::from_str(&text).expect("JSON");
     let errors: Vec<String> =
-        validator(include_str!("page.schema.json")).iter_errors(&value).map(|e| e.to_string()).collect();
+        validator(include_str!("../page.schema.json")).iter_errors(&value).map(|e| e.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("page-0012.json");
