@@ -303,5 +303,4 @@ pub(crate) fn formula_block(body: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "assemble_tests.rs"]
 pub(crate) mod tests;

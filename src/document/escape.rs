@@ -225,7 +225,7 @@ fn mark_brackets(chars: &[char], span: &LinkSpan, marks: &mut [Mark]) {
     }
 }
 
-/// What would open another block than a paragraph.
+/// What would open another block than a paragraph. Up to three digits may: they number the paragraph, and a list shows them.
 fn mark_block_start(chars: &[char], at: usize, marks: &mut [Mark]) {
     let Some(block) = chars.get(at..) else { return };
     let Some(&first) = block.first() else { return };
@@ -246,7 +246,7 @@ fn mark_block_start(chars: &[char], at: usize, marks: &mut [Mark]) {
     };
     if opens {
         marks[at] = Mark::Backslash;
-    } else if (1..=9).contains(&digits)
+    } else if (4..=9).contains(&digits)
         && matches!(block[digits..].first(), Some('.' | ')'))
         && ends(digits + 1)
     {
@@ -279,6 +279,7 @@ mod tests {
             "It costs $5 and 3 * 4 = 12, snake_case_name, a < b > c, AT&T, see [1] (and [2]).",
             "C:\\path is a #1 choice; 50 % - or so + more ~ 3",
             "-5 degrees, #hashtag, 3.14 is pi, +49 30 1234",
+            "155. A numbered paragraph",
         ] {
             assert_eq!(paragraph(text), text);
         }

@@ -191,7 +191,10 @@ fn continues(open: &DocumentElement, next: &DocumentElement) -> bool {
     let (page, end) = open.end();
     let breaks = page != next.page || next.element.bbox.y0 < end.y0 - 0.5 * end.height().min(20.0);
     let item = open.element.kind == ElementKind::ListItem;
-    if next.element.kind != ElementKind::Paragraph || item && !breaks {
+    let begin = &next.element.bbox;
+    let height = next.element.lines.first().map_or(0.0, |l| l.bbox.height());
+    let hangs = begin.x0 > end.x0 - 0.2 * height && begin.y0 < end.y1 + 0.8 * height;
+    if next.element.kind != ElementKind::Paragraph || item && !breaks && !hangs {
         return false;
     }
     let (Some(last), Some(first)) = (open.element.text.chars().last(), next.element.text.chars().next())

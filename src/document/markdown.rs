@@ -153,7 +153,6 @@ impl List {
         let level = usize::from(element.level.unwrap_or(1)).clamp(1, self.columns.len() + 1);
         let mark = element.markdown.split(' ').next().unwrap_or_default();
         let kind = mark.chars().last().unwrap_or('-');
-        let deeper = level > self.columns.len();
         let gap = match self.marks.get(level - 1) {
             _ if self.columns.is_empty() => "\n\n",
             Some(&before) if before != kind => "\n\n",
@@ -161,7 +160,6 @@ impl List {
             None if kind != '-' && mark.trim_end_matches(['.', ')']) != "1" => "\n\n",
             _ => "\n",
         };
-        debug_assert!(deeper == self.marks.get(level - 1).is_none());
         self.columns.truncate(level - 1);
         self.marks.truncate(level - 1);
         let indent = self.columns.last().copied().unwrap_or(0);

@@ -132,7 +132,11 @@ pub(crate) fn line_text(line: &[&Word], rtl: bool) -> Composed {
     let mut out = Composed::default();
     let mut before: Option<&Word> = None;
     for word in logical_order(line, rtl) {
-        let text = clean(word, rtl);
+        let mut text = clean(word, rtl);
+        if text.is_empty() && before.is_none() && line.len() > 1 {
+            // A glyph without a known character at the beginning of a line: a bullet of a symbol font.
+            text.push('•');
+        }
         let Some(first) = text.chars().next() else { continue };
         if let (Some(before), Some(last)) = (before, out.text.chars().last()) {
             let gap = (word.bbox.x0 - before.bbox.x1).max(before.bbox.x0 - word.bbox.x1);
@@ -274,6 +278,12 @@ mod tests {
             "a well-known and well-known fact"
         );
         assert_eq!(text_of(&set(&["state-of-the-", "art tool"])), "state-of-the-art tool");
+    }
+
+    #[test]
+    fn control_characters_go_and_before_a_line_they_were_a_bullet() {
+        assert_eq!(text_of(&set(&["\u{84} an\u{1} item \u{2}"])), "• an item");
+        assert_eq!(text_of(&set(&["\u{84}"])), "");
     }
 
     #[test]

@@ -169,5 +169,4 @@ impl<'a> Sinks<'a> {
 }
 
 #[cfg(test)]
-#[path = "whole_tests.rs"]
 mod tests;

@@ -37,7 +37,7 @@ fn written(pages: &[Page], settings: &OutputSettings) -> Written {
         DocumentOutputs { markdown: Some(&mut markdown), json: Some(&mut json), text: Some(&mut text) };
     write_document(&paths, &info, &header(), settings, outputs).expect("a document");
     let json = serde_json::from_slice(&json).expect("JSON");
-    let schema = serde_json::from_str(include_str!("document.schema.json")).expect("the schema is JSON");
+    let schema = serde_json::from_str(include_str!("../document.schema.json")).expect("the schema is JSON");
     let validator = jsonschema::draft202012::new(&schema).expect("the schema is one");
     let errors: Vec<String> = validator.iter_errors(&json).map(|e| e.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");

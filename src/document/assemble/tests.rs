@@ -243,6 +243,14 @@ fn a_paragraph_goes_on_in_the_next_column_past_a_footnote() {
 }
 
 #[test]
+fn a_paragraph_that_hangs_below_an_item_goes_on_with_it() {
+    let item = region(Kind::List, set(0.0, 0.0, &["1. Which of these"]));
+    let hanging = |y: f32| region(Kind::Text, set(18.0, y, &["do you know?"]));
+    assert_eq!(markdown(&[item.clone(), hanging(12.0)]), "1. Which of these do you know?\n");
+    assert_eq!(markdown(&[item, hanging(60.0)]), "1. Which of these\n\ndo you know?\n");
+}
+
+#[test]
 fn models_without_grounding_write_markdown_html_and_text() {
     let regions = [
         with_markup(Kind::Other, Markup::Markdown("# Top\n\nsome *text*\n\n| a |\n|---|\n| 1 |".into())),
@@ -344,7 +352,7 @@ fn page_files_match_their_schema_and_read_back() {
     assert_eq!(text, page_json(&page, &header));
     let value = serde_json::from_str(&text).expect("JSON");
     let errors: Vec<String> =
-        validator(include_str!("page.schema.json")).iter_errors(&value).map(|e| e.to_string()).collect();
+        validator(include_str!("../page.schema.json")).iter_errors(&value).map(|e| e.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("page-0012.json");
