@@ -2,6 +2,8 @@
 
 use super::ocr::cut_line;
 use super::recognise::Reading;
+use crate::geometry::Rect;
+use crate::page::{Rules, Word};
 use crate::raster::Raster;
 use crate::raster::quad::Quad;
 
@@ -55,6 +57,41 @@ fn quality(readings: &[Reading]) -> f32 {
     sum / readings.len().max(1) as f32
 }
 
+/// Where a point of a `w x h` page stands after `quarters` turns clockwise.
+fn turned_point((x, y): (f32, f32), quarters: u8, w: f32, h: f32) -> (f32, f32) {
+    match quarters % 4 {
+        1 => (h - y, x),
+        2 => (w - x, h - y),
+        3 => (y, w - x),
+        _ => (x, y),
+    }
+}
+
+fn turned_rect(r: Rect, quarters: u8, w: f32, h: f32) -> Rect {
+    let (a, b) = (turned_point((r.x0, r.y0), quarters, w, h), turned_point((r.x1, r.y1), quarters, w, h));
+    Rect::new(a.0.min(b.0), a.1.min(b.1), a.0.max(b.0), a.1.max(b.1))
+}
+
+/// Words of a `w x h` page after `quarters` turns clockwise.
+pub(crate) fn turned_words(words: &[Word], quarters: u8, w: f32, h: f32) -> Vec<Word> {
+    words.iter().map(|word| Word { bbox: turned_rect(word.bbox, quarters, w, h), ..word.clone() }).collect()
+}
+
+/// Drawn lines of a `w x h` page after `quarters` turns clockwise.
+pub(crate) fn turned_rules(rules: &Rules, quarters: u8, w: f32, h: f32) -> Rules {
+    let lines = |lines: &[(f32, f32, f32)], across: bool| -> Vec<(f32, f32, f32)> {
+        let turned = lines.iter().map(|&(a, b, at)| {
+            let rect = if across { Rect::new(a, at, b, at) } else { Rect::new(at, a, at, b) };
+            let r = turned_rect(rect, quarters, w, h);
+            if across == (quarters % 2 == 0) { (r.x0, r.x1, r.y0) } else { (r.y0, r.y1, r.x0) }
+        });
+        turned.collect()
+    };
+    let (across, down) = (lines(&rules.horizontal, true), lines(&rules.vertical, false));
+    let (horizontal, vertical) = if quarters % 2 == 0 { (across, down) } else { (down, across) };
+    Rules { horizontal, vertical }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +125,15 @@ mod tests {
         assert_eq!(turns(&standing, true), 3);
         assert_eq!(turns(&standing, false), 1);
         assert_eq!(turns(&[], true), 0);
+    }
+
+    #[test]
+    fn rules_and_words_turn_with_the_page() {
+        let rules = Rules { horizontal: vec![(10.0, 50.0, 20.0)], vertical: vec![(5.0, 90.0, 60.0)] };
+        let once = turned_rules(&rules, 1, 100.0, 200.0);
+        assert_eq!(once.vertical, [(10.0, 50.0, 180.0)]);
+        assert_eq!(once.horizontal, [(110.0, 195.0, 60.0)]);
+        assert_eq!(turned_rules(&once, 3, 200.0, 100.0), rules);
+        assert_eq!(turned_rules(&turned_rules(&rules, 2, 100.0, 200.0), 2, 100.0, 200.0), rules);
     }
 }

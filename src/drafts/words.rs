@@ -1,10 +1,12 @@
 //! A page's words: the text layer where it says what the picture shows, the OCR where it does not or says too little.
 
+use std::borrow::Cow;
+
 use super::nets::Nets;
 use super::ocr::{cut_line, words_of_line};
 use super::recognise::Reading;
 use super::skew::common_slant;
-use super::turn::quarter_turns;
+use super::turn::{quarter_turns, turned_rules, turned_words};
 use super::{PageWords, TextLayer, trust};
 use crate::page::{PageEvidence, Rules, Word};
 use crate::raster::Raster;
@@ -73,16 +75,36 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
     if !ocr {
         return PageWords { from_layer: false, ..page(evidence.raster, Vec::new(), text_layer) };
     }
-    let read = read_picture(&evidence.raster, nets);
+    let upright = find_upright(&evidence.raster, nets);
+    let turn = (evidence.turn + upright.turn) % 4;
+    if upright.turn != 0 && better_than_nothing {
+        let (w, h) = (evidence.raster.width as f32, evidence.raster.height as f32);
+        let turned = turned_words(&words, upright.turn, w, h);
+        if likeness(&upright.raster, &turned, nets).is_some_and(trust::is_like) {
+            let rules = turned_rules(&evidence.rules, upright.turn, w, h);
+            return PageWords { rules, turn, ..page(upright.raster.into_owned(), turned, TextLayer::Used) };
+        }
+    }
+    let read = read_upright(&upright, nets);
     if read.words.is_empty() && better_than_nothing {
+        drop(upright);
         return page(evidence.raster, words, TextLayer::Used);
     }
-    let moved = read.turn != 0 || read.skew_deg != 0.0;
+    let rules = if read.levelled.is_some() {
+        Rules::default()
+    } else {
+        turned_rules(
+            &evidence.rules,
+            upright.turn,
+            evidence.raster.width as f32,
+            evidence.raster.height as f32,
+        )
+    };
     PageWords {
-        raster: read.raster.unwrap_or(evidence.raster),
+        raster: read.levelled.unwrap_or_else(|| upright.raster.into_owned()),
         words: read.words,
-        rules: if moved { Rules::default() } else { evidence.rules },
-        turn: (evidence.turn + read.turn) % 4,
+        rules,
+        turn,
         skew_deg: read.skew_deg,
         text_layer,
         from_layer: false,
@@ -193,42 +215,44 @@ fn has_ink_beside(raster: &Raster, words: &[Word]) -> bool {
     outside > MUCH_INK * inside
 }
 
-/// What the OCR found on a picture.
-#[derive(Default)]
-struct PictureRead {
-    /// The picture upright and level; `None`: as it was.
-    raster: Option<Raster>,
-    words: Vec<Word>,
+/// A picture the right way up, and its text lines.
+struct Upright<'a> {
+    raster: Cow<'a, Raster>,
+    /// Quarter turns clockwise that it took.
     turn: u8,
+    quads: Vec<Quad>,
+}
+
+/// Finds the text lines of a picture, and which way up it is.
+fn find_upright<'a>(raster: &'a Raster, nets: &mut Nets) -> Upright<'a> {
+    let quads = if raster.is_blank() { None } else { nets.detect(raster) }.unwrap_or_default();
+    let turn = quarter_turns(raster, &quads, |crops| nets.read(crops).ok_or(())).unwrap_or(0);
+    if turn == 0 {
+        return Upright { raster: Cow::Borrowed(raster), turn, quads };
+    }
+    let turned = raster.turned_clockwise(turn);
+    let quads = nets.detect(&turned).unwrap_or_default();
+    Upright { raster: Cow::Owned(turned), turn, quads }
+}
+
+/// What the OCR read.
+struct UprightRead {
+    words: Vec<Word>,
+    /// The picture with its lines made level, if they were not.
+    levelled: Option<Raster>,
     skew_deg: f32,
 }
 
-/// Finds which way up the picture is and how it slants, and reads it.
-fn read_picture(raster: &Raster, nets: &mut Nets) -> PictureRead {
-    if raster.is_blank() {
-        return PictureRead::default();
-    }
-    let Some(quads) = nets.detect(raster) else { return PictureRead::default() };
-    let turn = quarter_turns(raster, &quads, |crops| nets.read(crops).ok_or(())).unwrap_or(0);
-    if turn == 0 {
-        return read_upright(raster, &quads, nets);
-    }
-    let upright = raster.turned_clockwise(turn);
-    let quads = nets.detect(&upright).unwrap_or_default();
-    let read = read_upright(&upright, &quads, nets);
-    PictureRead { raster: Some(read.raster.unwrap_or(upright)), turn, ..read }
-}
-
 /// Lines are read where they slant; the page and their places are levelled afterwards, so pixels are resampled only once.
-fn read_upright(raster: &Raster, quads: &[Quad], nets: &mut Nets) -> PictureRead {
+fn read_upright(page: &Upright<'_>, nets: &mut Nets) -> UprightRead {
+    let (raster, quads) = (&*page.raster, &page.quads);
     let Some(slant) = common_slant(quads) else {
-        let words = read_lines(raster, quads, quads, nets);
-        return PictureRead { words, ..PictureRead::default() };
+        return UprightRead { words: read_lines(raster, quads, quads, nets), levelled: None, skew_deg: 0.0 };
     };
     let level = Levelling::new(raster.width, raster.height, slant);
     let places: Vec<Quad> = quads.iter().map(|q| q.map(|p| level.point(p))).collect();
     let words = read_lines(raster, quads, &places, nets);
-    PictureRead { raster: Some(level.apply(raster)), words, turn: 0, skew_deg: slant }
+    UprightRead { words, levelled: Some(level.apply(raster)), skew_deg: slant }
 }
 
 /// Reads lines that stand at `quads` of `raster`; the words stand at `places`.
@@ -317,6 +341,17 @@ mod tests {
         let read = page_words(evidence(raster, lies.collect(), 0.0), &mut nets, &Drafters::ALL);
         assert_eq!(read.text_layer, TextLayer::Garbage);
         assert_reads(&read.words);
+    }
+
+    #[test]
+    fn a_true_layer_that_stands_on_its_head_is_turned_with_the_page() {
+        let (raster, words) = page();
+        let (w, h) = (raster.width as f32, raster.height as f32);
+        let mut nets = nets();
+        let upside_down = evidence(raster.turned_clockwise(2), turned_words(&words, 2, w, h), 0.0);
+        let read = page_words(upside_down, &mut nets, &Drafters::ALL);
+        assert_eq!((read.text_layer, read.turn, read.from_layer), (TextLayer::Used, 2, true));
+        assert_eq!((&read.raster, &read.words), (&raster, &words));
     }
 
     #[test]
