@@ -289,13 +289,13 @@ proptest! {
         quality in quality(),
         seed: u64,
         max_rows in prop::sample::select(vec![1usize, 2, 64]),
-        tight: bool,
+        spare_positions in prop::option::of(0usize..160),
         never_trust: bool,
     ) {
         let mut page = Page { rule: &random_page, protocol: TestProtocol { fork_visible }, visual, settings: settings() };
         page.settings.max_rows = max_rows;
-        if tight {
-            page.settings.kv_budget_bytes = page.tightest_budget();
+        if let Some(spare) = spare_positions {
+            page.settings.kv_budget_bytes = page.tightest_budget() + spare * DIMS.bytes_per_position();
         }
         if never_trust {
             page.settings.acceptance = AcceptanceRule::Trust(same_thresholds(NEVER));
@@ -371,6 +371,14 @@ fn trunk_of(xs: &[TokenId]) -> Vec<TokenId> {
 
 /// A reader that writes the trunk `trunk`, and in each region the text of its left edge.
 fn scripted(trunk: &[TokenId]) -> impl Fn(&[Seen]) -> Next + use<> {
+    scripted_with(trunk, content)
+}
+
+/// A reader that writes the trunk `trunk`, and in each region what `content` says of its left edge.
+fn scripted_with(
+    trunk: &[TokenId],
+    content: fn(TokenId) -> Vec<TokenId>,
+) -> impl Fn(&[Seen]) -> Next + use<> {
     let trunk = trunk.to_vec();
     move |seen| {
         let own: Vec<TokenId> = seen.iter().map(|s| s.token).filter(|&t| t < 1000).collect();
@@ -544,6 +552,21 @@ fn a_full_pool_preempts_without_loss() {
     page.settings.kv_budget_bytes = page.tightest_budget();
     let decoded = page.decode(PageDrafts::default());
     assert!(decoded.stats.preempted > 0);
+    assert_eq!(written(&decoded), page.alone());
+}
+
+#[test]
+fn a_branch_preempted_within_a_call_appends_nothing_of_it() {
+    // The first branch outgrows the slots (of 4) when it takes its fifth row: the third has to make room. The second ends in
+    // the same call, so there is room again when it is the third's turn.
+    let words = |x: TokenId| (0..if x == 20 { 4 } else { 7 }).map(|i| TEXT + i).chain([END]).collect();
+    let trunk = trunk_of(&[10, 20, 30]);
+    let rule = scripted_with(&trunk, words);
+    let mut page = scripted_page(&rule);
+    page.settings.max_tokens = 15;
+    page.settings.kv_budget_bytes = page.tightest_budget();
+    let decoded = page.decode(PageDrafts { trunk: draft(&trunk), ..PageDrafts::default() });
+    assert_eq!(decoded.stats.preempted, 1);
     assert_eq!(written(&decoded), page.alone());
 }
 

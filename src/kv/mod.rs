@@ -22,7 +22,8 @@
 //! 6. With all branches released, no slot is held and the suffix memory is given back.
 //! 7. Every value of a buffer that a view shows is one that was appended, or zero: masked rows are finite.
 //! 8. Prefix, largest trunk and suffixes together never exceed the budget; one suffix of `max_suffix` positions always fits
-//!    once the other suffixes are gone, so an admitted page can finish.
+//!    once the other suffixes are gone, so an admitted page can finish. (The staging buffer of a call whose rows do not lie side
+//!    by side comes on top; it is counted in the peak.)
 
 mod cache;
 mod storage;
