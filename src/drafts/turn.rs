@@ -83,12 +83,12 @@ pub(crate) fn turned_rules(rules: &Rules, quarters: u8, w: f32, h: f32) -> Rules
         let turned = lines.iter().map(|&(a, b, at)| {
             let rect = if across { Rect::new(a, at, b, at) } else { Rect::new(at, a, at, b) };
             let r = turned_rect(rect, quarters, w, h);
-            if across == (quarters % 2 == 0) { (r.x0, r.x1, r.y0) } else { (r.y0, r.y1, r.x0) }
+            if across == quarters.is_multiple_of(2) { (r.x0, r.x1, r.y0) } else { (r.y0, r.y1, r.x0) }
         });
         turned.collect()
     };
     let (across, down) = (lines(&rules.horizontal, true), lines(&rules.vertical, false));
-    let (horizontal, vertical) = if quarters % 2 == 0 { (across, down) } else { (down, across) };
+    let (horizontal, vertical) = if quarters.is_multiple_of(2) { (across, down) } else { (down, across) };
     Rules { horizontal, vertical }
 }
 
