@@ -1,11 +1,11 @@
 //! A model over one page: drafted regions go in, the regions that the model verified (or wrote) come out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decode::protocol::KeptToken;
+use crate::decode::protocol::{DraftToken, KeptToken};
 use crate::decode::{
     AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts,
-    decode_page,
+    decode_page, stands_unseen,
 };
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
@@ -19,7 +19,7 @@ use crate::raster::Raster;
 use crate::settings::{Acceptance, DecodeSettings};
 use crate::tokens::content::{ContentDraft, read_region};
 use crate::tokens::trunk::{TrunkDraft, read_head};
-use crate::vision::{PixelMapping, VisionInput, fixed_grid};
+use crate::vision::{PixelMapping, fixed_grid};
 
 /// A pack's sessions, one set per worker.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Model {
     prefill: PrefillGraph,
     decode: OnnxDecodeGraph,
     settings: LoopSettings,
+    /// The token budget was given on the command line: drafts are cut by it too.
+    budget_is_users: bool,
     threads: usize,
 }
 
@@ -42,8 +44,10 @@ pub struct ModelPage {
     pub stats: DecodeStats,
     /// CPU seconds of `vision`, `prefill` and `decode`.
     pub seconds: BTreeMap<&'static str, f64>,
-    /// Visual tokens of the page.
+    /// Visual tokens of the page; 0 where no graph had to run.
     pub visual_tokens: usize,
+    /// Regions whose draft stands whatever the model says; it was not asked.
+    pub settled: usize,
 }
 
 /// Why the model could not read a page.
@@ -88,6 +92,7 @@ impl Model {
             decode: pack.decode_graph(threads)?,
             pack,
             settings,
+            budget_is_users: decode.max_tokens.is_some(),
             threads,
         })
     }
@@ -96,25 +101,57 @@ impl Model {
         &self.pack
     }
 
-    /// Reads a page: its regions as the model verified or wrote them.
+    /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
+    /// confidence are not run: the model could not change them. A page of such streams alone runs no graph at all, nor does a
+    /// page without ink.
     pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
         let mut seconds = BTreeMap::new();
         let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
         let clock = Clock::start(self.threads);
         let input = fixed_grid(page.raster, page.words, page.dpi, grid);
+        let rule = &self.settings.acceptance;
+        let drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
+        if input.cells.is_empty() || drafts.all_settled(&self.pack, rule) {
+            return Ok(ModelPage {
+                regions: page.regions.iter().map(unverified).collect(),
+                trunk_cut: None,
+                stats: DecodeStats::default(),
+                seconds,
+                visual_tokens: 0,
+                settled: page.regions.len(),
+            });
+        }
         let vision = self.vision.run(&input)?;
         seconds.insert("vision", clock.seconds());
         let clock = Clock::start(self.threads);
         let prefix = self.prefill.run(&vision, &input)?;
         seconds.insert("prefill", clock.seconds());
         let clock = Clock::start(self.threads);
-        let drafts = Drafts::new(page.regions, &self.pack, &input);
+        let settings = self.settings_for(&drafts);
         let decoding =
-            decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &self.settings)?;
+            decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &settings)?;
         let regions = drafts.regions(page.regions, &decoding, &self.pack);
         seconds.insert("decode", clock.seconds());
         let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
-        Ok(ModelPage { regions, trunk_cut, stats: decoding.stats, seconds, visual_tokens: input.cells.len() })
+        Ok(ModelPage {
+            regions,
+            trunk_cut,
+            stats: decoding.stats,
+            seconds,
+            visual_tokens: input.cells.len(),
+            settled: drafts.settled.len(),
+        })
+    }
+
+    /// The manifest's budgets bound what the model writes, not what a drafter found on the page.
+    fn settings_for(&self, drafts: &Drafts) -> LoopSettings {
+        let longest = drafts.content.values().map(|draft| draft.tokens.len()).max().unwrap_or(0);
+        let budget = if self.budget_is_users { 0 } else { longest + 1 };
+        LoopSettings {
+            max_tokens: self.settings.max_tokens.max(budget),
+            max_trunk_tokens: self.settings.max_trunk_tokens.max(drafts.trunk.tokens.len() + 1),
+            ..self.settings.clone()
+        }
     }
 }
 
@@ -124,17 +161,18 @@ struct Drafts {
     trunk: TrunkDraft,
     /// By drafted region (index into `trunk.regions`).
     content: BTreeMap<usize, ContentDraft>,
+    /// Drafted regions (as in `content`) whose branch need not run.
+    settled: BTreeSet<usize>,
 }
 
 impl Drafts {
-    fn new(regions: &[Region], pack: &Pack, input: &VisionInput) -> Drafts {
-        let mapping = input.mapping;
+    fn new(regions: &[Region], pack: &Pack, mapping: PixelMapping, rule: &AcceptanceRule) -> Drafts {
         let trunk = if regions.is_empty() {
             TrunkDraft::default()
         } else {
             trunk_draft(regions, &pack.grammar, &mapping).unwrap_or_default()
         };
-        let content = trunk
+        let content: BTreeMap<usize, ContentDraft> = trunk
             .regions
             .iter()
             .enumerate()
@@ -143,16 +181,30 @@ impl Drafts {
                 Some((n, content_draft(&regions[drafted.region], &pack.grammar, &mapping)?))
             })
             .collect();
-        Drafts { mapping, trunk, content }
+        let settled = content
+            .iter()
+            .filter(|(_, draft)| all_stand(&draft.tokens, rule, pack))
+            .map(|(&n, _)| n)
+            .collect();
+        Drafts { mapping, trunk, content, settled }
+    }
+
+    /// Does the whole drafted page stand whatever the model says?
+    fn all_settled(&self, pack: &Pack, rule: &AcceptanceRule) -> bool {
+        let forks = self.trunk.regions.iter().enumerate().filter(|(_, r)| r.fork.is_some());
+        !self.trunk.tokens.is_empty()
+            && forks.map(|(n, _)| n).all(|n| self.settled.contains(&n))
+            && all_stand(&self.trunk.tokens, rule, pack)
     }
 
     fn for_loop(&self) -> PageDrafts {
-        let content = self
-            .content
-            .iter()
-            .filter_map(|(&n, draft)| Some((self.trunk.regions[n].fork?, draft.tokens.clone())))
-            .collect();
-        PageDrafts { trunk: self.trunk.tokens.clone(), content }
+        let fork = |n: usize| self.trunk.regions[n].fork;
+        let open = self.content.iter().filter(|(n, _)| !self.settled.contains(n));
+        PageDrafts {
+            trunk: self.trunk.tokens.clone(),
+            content: open.filter_map(|(&n, draft)| Some((fork(n)?, draft.tokens.clone()))).collect(),
+            settled: self.settled.iter().filter_map(|&n| fork(n)).collect(),
+        }
     }
 
     /// Regions of the decoded trunk with what their branches wrote; then what the trunk left unclaimed. A region that the model
@@ -210,9 +262,14 @@ impl Drafts {
                 let draft = draft_index.and_then(|n| self.content.get(&n));
                 read_region(&branch.tokens, draft, &original, &pack.grammar, &self.mapping, Some(branch.stop))
             }
+            None if draft_index.is_some_and(|n| self.settled.contains(&n)) => unverified(&original),
             None => original,
         })
     }
+}
+
+fn all_stand(tokens: &[DraftToken], rule: &AcceptanceRule, pack: &Pack) -> bool {
+    tokens.iter().all(|token| stands_unseen(token, rule, &*pack.grammar))
 }
 
 fn unverified(region: &Region) -> Region {

@@ -162,7 +162,12 @@ impl Reader {
                     StopReason::Loop => "the layout stream looped".into(),
                     _ => "the layout stream ran out of its token budget".into(),
                 });
-                Reading { regions: read.regions, verification: "verified", partial }
+                let verification = match read.settled {
+                    0 => "verified",
+                    n if n < read.regions.len() => "partly",
+                    _ => "unverified",
+                };
+                Reading { regions: read.regions, verification, partial }
             }
             Err(error) => Reading {
                 regions: marked(drafted),
@@ -208,6 +213,7 @@ fn marked(mut regions: Vec<Region>) -> Vec<Region> {
 fn count_decoding(read: &ModelPage, stats: &mut PageStats) {
     let decoding = &read.stats;
     let counts = [
+        ("regions_settled", read.settled),
         ("visual_tokens", read.visual_tokens),
         ("decode_calls", decoding.calls),
         ("decode_steps", decoding.steps),

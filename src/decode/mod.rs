@@ -17,7 +17,7 @@ mod stream;
 mod tests;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
@@ -27,7 +27,7 @@ use crate::page::StopReason;
 use protocol::{DraftToken, KeptToken, Protocol};
 
 pub use stats::DecodeStats;
-pub use verify::{AcceptanceRule, Accepted, Proposal, Scores, verify};
+pub use verify::{AcceptanceRule, Accepted, Proposal, Scores, stands_unseen, verify};
 
 /// How one page is decoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +70,9 @@ pub struct PageDrafts {
     /// What the branch of a drafted fork may write after its child token, with its end token; by the index of the fork token
     /// in `trunk`.
     pub content: BTreeMap<usize, Vec<DraftToken>>,
+    /// Drafted forks whose branch is not run: their content stands whatever the model says ([`stands_unseen`]). By the index of
+    /// the fork token in `trunk`.
+    pub settled: BTreeSet<usize>,
 }
 
 /// A region of the decoded trunk.

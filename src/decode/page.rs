@@ -1,6 +1,6 @@
 //! One page while it is decoded: its trunk, its content branches, its cache; what a call's outputs do to them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::graphs::{DecodeGraph, TokenId};
 use crate::kv::{Branch, KvCache, RowSource};
@@ -47,6 +47,8 @@ pub(super) struct PageState<'p> {
     trunk: Trunk,
     contents: Vec<Content>,
     content_drafts: BTreeMap<usize, Vec<DraftToken>>,
+    /// Drafted forks without a branch.
+    settled: BTreeSet<usize>,
     /// Fork tokens of the trunk whose branch has not started.
     forks: VecDeque<usize>,
     round: usize,
@@ -77,6 +79,7 @@ impl<'p> PageState<'p> {
             trunk,
             contents: Vec::new(),
             content_drafts: drafts.content,
+            settled: drafts.settled,
             forks: VecDeque::new(),
             round: 1,
             buffers: CallBuffers::default(),
@@ -244,6 +247,9 @@ impl<'p> PageState<'p> {
             let trunk = &self.trunk.stream.ids()[..=fork];
             let draft_index = self.trunk.draft.region_ending_at(fork).and_then(|region| region.draft_index);
             let drafted_fork = draft_index.and_then(|r| self.trunk.draft.drafted_fork(r, self.protocol));
+            if drafted_fork.is_some_and(|index| self.settled.contains(&index)) {
+                continue;
+            }
             let draft = drafted_fork.and_then(|index| self.content_drafts.remove(&index)).unwrap_or_default();
             let runs = self.contents.len() < self.settings.max_branches;
             let max_tokens = if runs { self.settings.max_tokens } else { 0 };

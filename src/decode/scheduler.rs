@@ -1,8 +1,9 @@
 //! Which streams run in the next call. Every running stream advances once a step; the rows of a step, sorted by length, are
 //! cut into calls where that costs least: padding against the fixed cost of a call.
 
-/// Most tokens of a call, padding included: bounds its activations.
-const MAX_CALL_TOKENS: usize = 4096;
+/// Most tokens of a call, padding included: bounds its activations (nano, 4 heads over 2,300 visual tokens: 40 MB a score
+/// tensor; 4,096 took the process to 2.3 GB).
+const MAX_CALL_TOKENS: usize = 1024;
 
 /// What a call costs beside its tokens, in tokens: reading the weights and the prefix. On one CPU thread a step of 1 row took
 /// 7.4 ms and one of 16 rows 17.1 (native-stack.md 2.5), so about 10; a device with more lanes waits longer for each call.

@@ -219,7 +219,7 @@ fn drafts_of(alone: &Alone, mut edit: impl FnMut(&[TokenId]) -> Vec<TokenId>) ->
     let forks: Vec<usize> = (0..trunk.len()).filter(|&i| trunk[i] == FORK).collect();
     let content: BTreeMap<usize, Vec<DraftToken>> =
         forks.iter().zip(&alone.branches).map(|(&fork, (_, tokens))| (fork, draft(&edit(tokens)))).collect();
-    PageDrafts { trunk: draft(&trunk), content }
+    PageDrafts { trunk: draft(&trunk), content, ..PageDrafts::default() }
 }
 
 fn settings() -> LoopSettings {
@@ -399,7 +399,7 @@ fn content(x: TokenId) -> Vec<TokenId> {
 
 fn scripted_drafts(xs: &[TokenId]) -> PageDrafts {
     let content = xs.iter().enumerate().map(|(i, &x)| (i * 4 + 3, draft(&content(x)))).collect();
-    PageDrafts { trunk: draft(&trunk_of(xs)), content }
+    PageDrafts { trunk: draft(&trunk_of(xs)), content, ..PageDrafts::default() }
 }
 
 fn scripted_page(rule: &dyn Fn(&[Seen]) -> Next) -> Page<'_> {

@@ -91,16 +91,25 @@ struct Choice {
     draft_probability: f32,
 }
 
+/// Does a drafted token stand whatever the model says?
+pub fn stands_unseen(draft: &DraftToken, rule: &AcceptanceRule, protocol: &dyn Protocol) -> bool {
+    match rule {
+        AcceptanceRule::Lossless => false,
+        AcceptanceRule::Trust(thresholds) => {
+            draft.confidence >= thresholds.of(protocol.class(draft.id), draft.source).own_confidence
+        }
+    }
+}
+
 fn stands(draft: &DraftToken, choice: &Choice, rule: &AcceptanceRule, protocol: &dyn Protocol) -> bool {
-    if draft.id == choice.id {
+    if draft.id == choice.id || stands_unseen(draft, rule, protocol) {
         return true;
     }
     let AcceptanceRule::Trust(thresholds) = rule else { return false };
     let threshold = thresholds.of(protocol.class(draft.id), draft.source);
     let near =
         || protocol.coordinate_distance(draft.id, choice.id).is_some_and(|d| d <= threshold.coordinate_bins);
-    draft.confidence >= threshold.own_confidence
-        || choice.draft_probability >= threshold.model_probability
+    choice.draft_probability >= threshold.model_probability
         // The model's own token is the likeliest of the others.
         || choice.probability < threshold.override_probability
         || near()
