@@ -1,14 +1,14 @@
 """The nano pack: vision, prefill and decode graphs, tokenizer and manifest, from the weights that `scripts/train` leaves."""
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
+from scripts.train.loading import load_reader, load_vision, load_vocabulary
 from scripts.train.reader import Reader
-from scripts.train.settings import SETTINGS
 from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH, Vision
 from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
 
@@ -52,29 +52,6 @@ class PrefillGraph(nn.Module):
         # Channel before position, as the weights of `features` have it.
         visual = self.reader.visual(near.transpose(1, 2).flatten(1), masses, positions[0].flip(-1)[:, :2])
         return self.prefill(visual, positions)
-
-
-def load_models(vision_weights: Path, decoder_weights: Path, characters: list[int]) -> tuple[Vision, Reader]:
-    vocabulary = Vocabulary(characters)
-    options = SETTINGS["vision"]
-    vision = Vision(vocabulary.glyphs, options["channels"], options["blocks"])
-    vision.load_state_dict(floats(load_file(vision_weights)))
-    reader = new_reader(vocabulary)
-    reader.load_state_dict(floats(load_file(decoder_weights)))
-    return vision.eval(), reader.eval()
-
-
-def floats(weights: dict) -> dict:
-    return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
-
-
-def new_reader(vocabulary: Vocabulary) -> Reader:
-    options = SETTINGS["decoder"]
-    shape = DecoderShape(
-        vocabulary=vocabulary.size, hidden=options["width"], layers=options["layers"], heads=options["heads"],
-        kv_heads=options["kv_heads"], head_dim=64, feed_forward=options["feed_forward"], position_parts=3, norm_epsilon=1e-5,
-    )  # fmt: skip
-    return Reader(vocabulary, shape, SETTINGS["vision"]["channels"][-1], options["focal_layers"])
 
 
 def write_graphs(vision: Vision, reader: Reader, out: Path):
@@ -126,9 +103,11 @@ def kinds(vocabulary: Vocabulary) -> list[dict]:
 
 def manifest(vocabulary: Vocabulary, shape: DecoderShape, files: dict, about: dict) -> dict:
     tokens = {name: getattr(vocabulary, name) for name in STRUCTURE}
-    for name in ("x", "y", "pitch"):
+    for name in ("x", "y", "pitch", "gap", "down"):
         numbers = getattr(vocabulary, name)
         tokens[name] = {"first": numbers.first, "count": numbers.count, "bin": numbers.bin}
+        if numbers.offset:
+            tokens[name]["offset"] = numbers.offset
     threshold = {"own_confidence": 0.9, "model_probability": 0.05, "override_probability": 0.9, "coordinate_bins": 3}
     text_layer = {"own_confidence": 0.5, "model_probability": 0.05, "override_probability": 0.98, "coordinate_bins": 0}
     return {
@@ -144,22 +123,30 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, files: dict, about: di
         },
         "tokens": tokens,
         "protocol": {
-            "position_rule": "grounded-words", "prefill_attention": "bidirectional-visual", "trunk_prompt": ["begin"],
+            "position_rule": "grounded-steps", "advance": vocabulary.advances, "prefill_attention": "bidirectional-visual", "trunk_prompt": ["begin"],
             "trunk_end": ["end"], "branch_end": ["end"], "fork_visible": False, "region": "kind-x0-y0-x1-y1",
-            "content": {"default": "grounded-words"}, "kinds": kinds(vocabulary), "no_content": [],
+            "content": {"default": "grounded-steps"}, "kinds": kinds(vocabulary), "no_content": [],
         },
         "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600},
         "acceptance": {"mode": "trust", "default": threshold, "classes": {"text": {"text-layer": text_layer}}},
     }  # fmt: skip
 
 
-def export(vision_weights: Path, decoder_weights: Path, characters: list[int], out: Path, about: dict):
+def load_models(folder: Path) -> tuple[Vision, Reader]:
+    """From vision.safetensors, decoder.safetensors, characters.json and advances.json of a folder."""
+    vocabulary = load_vocabulary(folder)
+    return load_vision(vocabulary, folder / "vision.safetensors"), load_reader(vocabulary, folder / "decoder.safetensors")
+
+
+def export(weights: Path, out: Path, about: dict):
     """Writes the whole pack to `out`, but for its licence and model card."""
     out.mkdir(parents=True, exist_ok=True)
-    vision, reader = load_models(vision_weights, decoder_weights, characters)
+    vision, reader = load_models(weights)
     write_graphs(vision, reader, out)
     write_tokenizer(reader.vocabulary, out / "tokenizer.json")
     names = ["tokenizer.json", *GRAPHS.values()]
     files = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
     text = json.dumps(manifest(reader.vocabulary, reader.shape, files, about), indent=2)
+    # Lists of numbers on one line.
+    text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda match: "[" + " ".join(match[1].split()) + "]", text)
     (out / "docparse.json").write_text(text + "\n")

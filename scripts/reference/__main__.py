@@ -89,8 +89,7 @@ def main():
     parser.add_argument("--fixture", type=Path, help="folder to write page.png and reference.json to")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    characters = json.loads((arguments.weights / "characters.json").read_text())
-    vision, reader = load_models(arguments.weights / "vision.safetensors", arguments.weights / "decoder.safetensors", characters)
+    vision, reader = load_models(arguments.weights)
     vocabulary, shape = reader.vocabulary, reader.shape
     pack = Pack(arguments.pack, vocabulary, shape.layers, shape.kv_heads, shape.head_dim)
     plain, failures = GreedyReader(vision, reader), []

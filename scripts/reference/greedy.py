@@ -67,10 +67,11 @@ class GreedyReader:
         """Log-probabilities of the token after `tokens`, from scratch."""
         visual, visual_positions = page
         count, length = len(visual), len(tokens)
-        x = torch.cat([visual, self.reader.embed(torch.tensor(tokens))])
+        text_positions = torch.tensor(positions)
+        x = torch.cat([visual, self.reader.embed(torch.tensor(tokens), text_positions)])
         visible = torch.ones(count + length, count + length, dtype=torch.bool).tril()
         visible[:, :count] = True
-        hidden, _ = self.reader.run(x, torch.cat([visual_positions, torch.tensor(positions)]), visible, count)
+        hidden, _ = self.reader.run(x, torch.cat([visual_positions, text_positions]), visible, count)
         return self.reader.logits(hidden[-1:]).log_softmax(-1)[0]
 
     def extend(self, page, before: list[int], stream: Stream, place, most: int) -> Stream:

@@ -5,6 +5,8 @@ import numpy as np
 import pypdfium2.raw as pdfium
 
 LINE_END, SPACE = 10, 32
+# pdfium gives a hyphen at a line's end one of these codes.
+LINE_HYPHENS, HYPHEN = (0x2, 0xAD, 0xFFFE), ord("-")
 # Letters without ascenders or descenders: their median height is the page's x-height.
 X_HEIGHT_LETTERS = frozenset(ord(c) for c in "acemnorsuvwxz")
 MOST_SCALE = 4.0
@@ -22,6 +24,7 @@ def page_characters(page, with_region: bool = False) -> np.ndarray:
     rows = []
     for i in range(pdfium.FPDFText_CountChars(text.raw)):
         code = pdfium.FPDFText_GetUnicode(text.raw, i)
+        code = HYPHEN if code in LINE_HYPHENS else code
         if code in (10, 13):
             if rows and rows[-1][0] != LINE_END:
                 rows.append((LINE_END, 0, 0, 0, 0, -1))

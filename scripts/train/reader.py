@@ -2,8 +2,8 @@
 
 The layers are those of `scripts/export/decoder.py`; `folded` turns the nano reader's own embeddings into that module's plain tables.
 
-Positions have three parts: text order, y and x (px of the raster). A visual token has its cell's centre; a text token the place that
-the grounded tokens before it imply.
+Positions have three parts: text order, y and x (px of the raster). A visual token has its cell's centre; a text token the place that the
+tokens before it imply (`positions.py`).
 """
 import math
 
@@ -14,7 +14,7 @@ from torch.nn import functional
 from scripts.export.decoder import Decoder, DecoderLayer, DecoderShape, RmsNorm
 
 from .vision import FEATURE_POSITIONS, SLOTS
-from .vocabulary import KINDS, Vocabulary
+from .vocabulary import Vocabulary
 
 CHARACTER_WIDTH = 64
 # The embedding table is kept small, because it is tied to the output; the input needs it larger.
@@ -44,6 +44,22 @@ def place_waves(xy, width: int):
     return torch.cat([x.sin(), x.cos(), y.sin(), y.cos()], -1)
 
 
+def text_waves(positions, width: int):
+    """`place_waves` of positions `[..., 3]` (order, y, x)."""
+    return place_waves(torch.stack([positions[..., 2], positions[..., 1]], -1), width)
+
+
+class PlacedDecoder(Decoder):
+    """A decoder whose text tokens also carry their place."""
+
+    def __init__(self, shape: DecoderShape, rotary: torch.Tensor):
+        super().__init__(shape, rotary)
+        self.text_place = nn.Linear(shape.hidden, shape.hidden, bias=False)
+
+    def embed(self, tokens, positions):
+        return self.embedding(tokens) + self.text_place(text_waves(positions, self.shape.hidden))
+
+
 class Reader(nn.Module):
     def __init__(self, vocabulary: Vocabulary, shape: DecoderShape, feature_channels: int, focal_layers=(2, 4)):
         super().__init__()
@@ -58,14 +74,15 @@ class Reader(nn.Module):
         nn.init.zeros_(self.features.bias)
         self.visual_place = nn.Linear(width, width)
         self.token_place = nn.Linear(width, width)
+        # Where a text token is, inside the cell too: attention knows distances only.
+        self.text_place = nn.Linear(width, width, bias=False)
+        nn.init.zeros_(self.text_place.weight)
         self.character_in = nn.Linear(CHARACTER_WIDTH, width, bias=False)
         self.character_out = nn.Linear(width, CHARACTER_WIDTH, bias=False)
         self.tokens = nn.Embedding(vocabulary.size, width)
         nn.init.normal_(self.tokens.weight, std=0.02)
         self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
         self.norm = RmsNorm(width, shape.norm_epsilon)
-        # Dense layout on the visual tokens: kind, distances to the region's four sides, reading order. Trained, not exported.
-        self.layout = nn.Linear(width, len(KINDS) + 4 + 1)
 
     def visual(self, features, glyphs, xy):
         """Features `[V, positions * C]`, glyph masses `[V, slots, glyphs]`, cell centres `[V, 2]` (x, y) -> `[V, hidden]`."""
@@ -78,8 +95,11 @@ class Reader(nn.Module):
         slots = slots.index_add(0, masses[:, 0].long(), self.character_codes[masses[:, 1].long()] * masses[:, 2:])
         return self.slots(slots.view(count, -1)) + self.visual_place(place_waves(xy, self.shape.hidden))
 
-    def embed(self, tokens):
-        """Text tokens `[T]` -> `[T, hidden]`."""
+    def embed(self, tokens, positions):
+        """Text tokens `[T]` at `positions [T, 3]` -> `[T, hidden]`."""
+        return self.embed_tokens(tokens) + self.text_place(text_waves(positions, self.shape.hidden))
+
+    def embed_tokens(self, tokens):
         vocabulary, half = self.vocabulary, self.shape.hidden // 2
         codes = torch.cat([self.character_codes, torch.zeros(1, CHARACTER_WIDTH)])
         x = self.tokens(tokens) * INPUT_SCALE + self.character_in(codes[tokens.clamp(max=vocabulary.glyphs)])
@@ -94,9 +114,9 @@ class Reader(nn.Module):
         characters = output[..., :glyphs] + functional.linear(self.character_out(hidden), self.character_codes)
         return torch.cat([characters, output[..., glyphs:]], -1)
 
-    def run(self, x, positions, visible, visual_count: int):
+    def run(self, x, positions, visible, visual_count: int, kept: list | None = None):
         """`x [N, hidden]`, `positions [N, 3]`, `visible [N, N]` bool -> hidden states, and the focal layers' attention of the text tokens
-        to the visual tokens, `[heads, T, V]` each."""
+        to the visual tokens, `[heads, T, V]` each. `kept` takes each layer's keys and values `[kv_heads, N, D]`."""
         shape = self.shape
         angle = positions @ self.rotary
         cosine, sine = angle.cos(), angle.sin()
@@ -104,6 +124,8 @@ class Reader(nn.Module):
         group, scale, attention = shape.heads // shape.kv_heads, shape.head_dim**-0.5, []
         for index, layer in enumerate(self.layers):
             queries, keys, values = (part.transpose(0, 1) for part in layer.project(x, cosine, sine))
+            if kept is not None:
+                kept.append((keys, values))
             keys, values = keys.repeat_interleave(group, 0), values.repeat_interleave(group, 0)
             if index in self.focal_layers:
                 # Visual rows need no weights: the fused kernel. They see visual tokens only.
@@ -120,10 +142,11 @@ class Reader(nn.Module):
     @torch.no_grad()
     def folded(self) -> Decoder:
         """The same decoder with a plain embedding table and output matrix."""
-        decoder = Decoder(self.shape, self.rotary.clone())
+        decoder = PlacedDecoder(self.shape, self.rotary.clone())
         decoder.layers.load_state_dict(self.layers.state_dict())
         decoder.norm.load_state_dict(self.norm.state_dict())
-        decoder.embedding.weight.copy_(self.embed(torch.arange(self.vocabulary.size)))
+        decoder.embedding.weight.copy_(self.embed_tokens(torch.arange(self.vocabulary.size)))
+        decoder.text_place.load_state_dict(self.text_place.state_dict())
         decoder.head.weight.copy_(self.logits(torch.eye(self.shape.hidden)).T)
         return decoder.eval()
 

@@ -1,10 +1,9 @@
 """The vision graph: a small convolutional net that says which character has its centre where."""
-import torch
 from torch import nn
 from torch.nn import functional
 
-# A visual token is a cell of this many px of the raster: 2 x 4 feature positions (stride 8), 2 x 8 glyph slots (8 px high, 4 px wide).
-CELL_WIDTH, CELL_HEIGHT = 32, 16
+# A visual token is a cell of this many px of the raster: 2 x 2 feature positions (stride 8), 2 x 4 glyph slots (8 px high, 4 px wide).
+CELL_WIDTH, CELL_HEIGHT = 16, 16
 FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH = 8, 8, 4
 SLOTS = (CELL_HEIGHT // SLOT_HEIGHT) * (CELL_WIDTH // SLOT_WIDTH)
 FEATURE_POSITIONS = (CELL_HEIGHT // FEATURE_STRIDE) * (CELL_WIDTH // FEATURE_STRIDE)

@@ -1,4 +1,4 @@
-"""The nano reader's tokens: characters, structure, kinds of regions, and numbers for x, y and pitch."""
+"""The nano reader's tokens: characters, structure, kinds of regions, and numbers for places and distances."""
 from dataclasses import dataclass
 
 # Names of this project's page types, in token order.
@@ -25,6 +25,10 @@ class NumberRange:
     def token(self, value: float) -> int:
         return self.first + min(self.count - 1, max(0, round((value - self.offset) / self.bin)))
 
+    def spans(self, value: float) -> bool:
+        """Is there a token for the value?"""
+        return 0 <= round((value - self.offset) / self.bin) < self.count
+
     def value(self, token: int) -> float:
         return (token - self.first) * self.bin + self.offset
 
@@ -35,7 +39,7 @@ class NumberRange:
 class Vocabulary:
     """Token ids. Character `i` of `characters` (code points) is token `i`; glyph class 0 is "none", class `c` is token `c - 1`."""
 
-    def __init__(self, characters: list[int]):
+    def __init__(self, characters: list[int], advances: list[float] | None = None):
         self.characters = characters
         self.token_of = {code: i for i, code in enumerate(characters)}
         for i, name in enumerate(STRUCTURE):
@@ -44,12 +48,19 @@ class Vocabulary:
         self.x = NumberRange(self.first_kind + len(KINDS), 320, 6.0)
         self.y = NumberRange(self.x.end, 320, 6.0)
         self.pitch = NumberRange(self.y.end, 96, 0.25)
-        self.size = self.pitch.end
+        self.gap = NumberRange(self.pitch.end, 120, 2.0, -40.0)
+        self.down = NumberRange(self.gap.end, 80, 2.0, -24.0)
+        self.size = self.down.end
+        # Width of a character relative to the mean one, as measured by `scripts.train.advances`.
+        self.advances = advances or [1.0] * self.glyphs
 
     @property
     def glyphs(self) -> int:
         """Characters that the vision graph tells apart, "unknown" among them."""
         return len(self.characters) + 1
+
+    def advance(self, token: int) -> float:
+        return self.advances[token] if token < self.glyphs else 1.0
 
     def character(self, code: int) -> int:
         return self.token_of.get(code, self.unknown)

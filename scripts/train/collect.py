@@ -1,0 +1,39 @@
+"""Stage 8: puts the newest weights of a vision run and a decoder run into one folder for the export, with their held-out figures.
+
+`python -m scripts.train.collect VISION_RUN DECODER_RUN FOLDER`, then
+`python -m scripts.export nano --weights FOLDER --about FOLDER/about.json -o models/nano` and
+`python -m scripts.reference --weights FOLDER --pack models/nano --fixture fixtures/reference/nano`
+"""
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from .settings import DATA, RUNS
+
+
+def newest_check(folder: Path) -> dict:
+    """The last held-out figures in a run's log."""
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    checks = [line for line in lines if "held_out" in line]
+    return checks[-1] if checks else {}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m scripts.train.collect")
+    parser.add_argument("vision_run")
+    parser.add_argument("decoder_run")
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for name in ("characters.json", "advances.json"):
+        shutil.copy(DATA / name, arguments.folder / name)
+    shutil.copy(RUNS / arguments.vision_run / "vision.safetensors", arguments.folder)
+    shutil.copy(RUNS / arguments.decoder_run / "decoder.safetensors", arguments.folder)
+    about = {"vision": newest_check(RUNS / arguments.vision_run), "decoder": newest_check(RUNS / arguments.decoder_run)}
+    (arguments.folder / "about.json").write_text(json.dumps(about, indent=2))
+    print(json.dumps(about))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Reads characters off the vision graph without a decoder, and their error rate on held-out pages.
+
+`python -m scripts.train.read_glyphs WEIGHTS [PAGES] [--scanned]`: spaces are left out; characters are compared line by line with the PDF's
+text layer. `--scanned` degrades the pages first, always in the same way.
+"""
+import argparse
+import random
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from rapidfuzz.distance import Levenshtein
+
+from .degrade import degrade
+from .loading import load_vision, load_vocabulary
+from .page_characters import LINE_END, SPACE
+from .settings import REAL_PAGES, SETTINGS, is_test
+from .vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, true_none
+from .vocabulary import Vocabulary
+
+LEAST_MASS = 0.5
+
+
+def read_characters(vision: Vision, grey: np.ndarray) -> np.ndarray:
+    """Grey page 0..1 -> rows (x, y, character, mass), px.
+
+    A character's mass lies on the four slots around its centre: take the 2 x 2 window with most mass of one class, read its centre of mass,
+    take one unit off, go on.
+    """
+    height, width = grey.shape
+    ink = np.zeros((-(-height // CELL_HEIGHT) * CELL_HEIGHT, -(-width // CELL_WIDTH) * CELL_WIDTH), np.float32)
+    ink[:height, :width] = 1 - grey
+    with torch.no_grad():
+        probabilities = vision(torch.from_numpy(ink)[None, None])[1][0].softmax(0).numpy()
+    none = true_none(probabilities[0], SETTINGS["vision"]["background_weight"])
+    masses = probabilities[1:] * ((1 - none) / np.maximum(1e-6, 1 - probabilities[0]))
+    padded = np.pad(masses, ((0, 0), (1, 1), (1, 1)))
+    windows = padded[:, :-1, :-1] + padded[:, 1:, :-1] + padded[:, :-1, 1:] + padded[:, 1:, 1:]
+    candidates = np.argwhere(windows > LEAST_MASS)
+    candidates = candidates[np.argsort(-windows[tuple(candidates.T)])]
+    found = []
+    for class_, row, column in candidates:
+        window = padded[class_, row : row + 2, column : column + 2]
+        mass = float(window.sum())
+        if mass <= LEAST_MASS:
+            continue
+        x = (column - 0.5 + (window[:, 1].sum() - window[:, 0].sum()) / mass / 2 + 0.5) * SLOT_WIDTH
+        y = (row - 0.5 + (window[1].sum() - window[0].sum()) / mass / 2 + 0.5) * SLOT_HEIGHT
+        found.append((x, y, class_, min(1.0, mass)))
+        window -= window * min(1.0, 1 / mass)
+    return np.array(found).reshape(-1, 4)
+
+
+def text_lines(characters: np.ndarray) -> list[np.ndarray]:
+    """The text layer's lines, spaces left out."""
+    lines, current = [], []
+    for row in characters:
+        if row[0] == LINE_END:
+            if current:
+                lines.append(np.array(current))
+            current = []
+        elif row[0] != SPACE:
+            current.append(row)
+    return lines + ([np.array(current)] if current else [])
+
+
+def page_errors(characters: np.ndarray, found: np.ndarray, vocabulary: Vocabulary) -> tuple[int, int]:
+    """Edit distance and number of true characters of a page's lines."""
+    errors = total = 0
+    for line in text_lines(characters):
+        top, bottom = np.percentile(line[:, 2], 10) - 1, np.percentile(line[:, 4], 90) + 1
+        if len(line) < 4 or bottom - top > 4 * np.median(line[:, 4] - line[:, 2]):
+            continue
+        inside = (found[:, 0] > line[:, 1].min() - 3) & (found[:, 0] < line[:, 3].max() + 3) & (found[:, 1] > top) & (found[:, 1] < bottom)
+        read = found[inside]
+        read = read[np.argsort(read[:, 0])][:, 2].astype(int).tolist()
+        truth = [vocabulary.character(int(code)) for code in line[np.argsort(line[:, 1] + line[:, 3]), 0]]
+        errors += Levenshtein.distance(truth, read)
+        total += len(truth)
+    return errors, total
+
+
+def held_out_pages(count: int) -> list[Path]:
+    names = sorted(path.stem for path in REAL_PAGES.glob("*.npy") if is_test(path.stem))
+    random.Random(4).shuffle(names)
+    return [REAL_PAGES / name for name in names[:count]]
+
+
+def error_rates(vision: Vision, vocabulary: Vocabulary, pages: list[Path], scanned: bool) -> dict:
+    """Mean over all characters, and the median page's."""
+    rates, errors, total = [], 0, 0
+    for i, page in enumerate(pages):
+        picture = Image.open(page.with_suffix(".png")).convert("L")
+        grey = degrade(picture, random.Random(i), np.random.default_rng(i)) if scanned else np.asarray(picture, np.float32) / 255
+        wrong, count = page_errors(np.load(page.with_suffix(".npy")), read_characters(vision, grey), vocabulary)
+        errors, total = errors + wrong, total + count
+        if count > 100:
+            rates.append(wrong / count)
+    return {"characters": total, "mean": round(errors / max(1, total), 4), "median_page": round(float(np.median(rates)), 4)}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m scripts.train.read_glyphs")
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("pages", type=int, nargs="?", default=30)
+    parser.add_argument("--scanned", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    vocabulary = load_vocabulary()
+    vision = load_vision(vocabulary, arguments.weights)
+    print(error_rates(vision, vocabulary, held_out_pages(arguments.pages), arguments.scanned))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Stage 7: trains the decoder. `python -m scripts.train.train_decoder RUN --minutes 110 [--start WEIGHTS]`
+
+Teacher-forced trunks and branches of whole pages and of bands, with planted mistakes; attention of two focal layers supervised onto the cell
+of the current and of the next character. Writes runs/RUN/{log.jsonl, state.pt, decoder.safetensors} and goes on from state.pt.
+"""
+import argparse
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+
+from .loading import floats, load_vocabulary, new_reader
+from .page_samples import IGNORED, Sample, Samples
+from .read_regions import error_rate, held_out_samples
+from .reader import Reader, tree_mask
+from .run import TrainingRun
+from .settings import SETTINGS
+from .vocabulary import Vocabulary
+
+OPTIONS = SETTINGS["decoder"]
+SAVE_SECONDS, CHECK_SECONDS, LOG_STEPS, WARM_UP_STEPS = 240, 900, 50, 60
+TRUNK_WEIGHT = 0.3
+ATTENTION_HEADS = 2
+
+
+def losses(reader: Reader, sample: Sample, facts: dict | None = None):
+    """Branch, trunk and attention loss of a sample; `facts` collects what was right."""
+    count, length = len(sample.visual_xy), len(sample.tokens)
+    visual = reader.visual_from_masses(sample.masses, count, sample.visual_xy)
+    text = reader.embed(sample.tokens, sample.positions)
+    places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
+    mask = tree_mask(count, sample.segment, sample.visible, sample.trunk_length)
+    hidden, attention = reader.run(torch.cat([visual, text]), torch.cat([places, sample.positions]), mask, count)
+    logits, labels = reader.logits(hidden[count:]), sample.labels
+    in_branch = torch.arange(length) >= sample.trunk_length
+    branch, trunk = (labels != IGNORED) & in_branch, (labels != IGNORED) & ~in_branch
+    zero = torch.zeros(())
+    branch_loss = functional.cross_entropy(logits[branch], labels[branch]) if branch.any() else zero
+    trunk_loss = functional.cross_entropy(logits[trunk], labels[trunk]) if trunk.any() else zero
+    attention_loss = zero
+    for weights, cells in zip(attention, (sample.current_cell, sample.next_cell), strict=True):
+        known = cells >= 0
+        if known.any():
+            on_cell = weights[:ATTENTION_HEADS].mean(0)[known].gather(1, cells[known, None])[:, 0]
+            attention_loss = attention_loss - torch.log(on_cell + 1e-6).mean()
+    if facts is not None:
+        collect(facts, reader.vocabulary, logits, labels, branch, trunk)
+        for name, value in (("branch", branch_loss), ("trunk", trunk_loss), ("attention", attention_loss / 2)):
+            facts.setdefault(name, []).append(float(value.detach()))
+    return branch_loss, trunk_loss, attention_loss
+
+
+def collect(facts: dict, vocabulary: Vocabulary, logits, labels, branch, trunk):
+    """Shares of right tokens: characters, numbers (within one bin), trunk."""
+    guess = logits.argmax(-1)
+
+    def note(name, chosen, slack=0):
+        if chosen.any():
+            facts.setdefault(name, []).append(float(((guess[chosen] - labels[chosen]).abs() <= slack).float().mean()))
+
+    note("characters_right", branch & (labels < vocabulary.glyphs))
+    for name in ("gap", "down", "x"):
+        numbers = getattr(vocabulary, name)
+        note(f"{name}_near", branch & (labels >= numbers.first) & (labels < numbers.end), 1)
+    note("end_right", branch & (labels == vocabulary.end))
+    note("trunk_near", trunk, 1)
+
+
+def mean_facts(facts: dict) -> dict:
+    return {name: round(float(np.mean(values)), 4) for name, values in facts.items()}
+
+
+def adapt(reader: Reader, weights: dict):
+    """Loads what fits of weights for another alphabet, other numbers or another cell size; the rest stays as it is."""
+    own = reader.state_dict()
+    for name, value in weights.items():
+        if name == "tokens.weight":
+            own[name][: len(value)] = value
+        elif name in own and own[name].shape == value.shape:
+            own[name] = value
+        else:
+            print("not taken over:", name, tuple(value.shape))
+    reader.load_state_dict(own)
+
+
+def train(run: TrainingRun, reader: Reader, minutes: float):
+    vocabulary = reader.vocabulary
+    samples = torch.utils.data.DataLoader(Samples(vocabulary, OPTIONS["seed"] + run.step), batch_size=None)
+    held_out = held_out_samples(vocabulary, 24)
+    clock, saved, checked, tokens, facts = time.time() - run.seconds, run.seconds, run.seconds, 0, {}
+    for number, sample in enumerate(samples, 1):
+        branch, trunk, attention = losses(reader, sample, facts)
+        loss = branch + TRUNK_WEIGHT * trunk + OPTIONS["attention_weight"] * attention
+        (loss / OPTIONS["accumulate"]).backward()
+        tokens += int((sample.labels != IGNORED).sum())
+        if number % OPTIONS["accumulate"]:
+            continue
+        run.seconds = time.time() - clock
+        done = min(1.0, run.seconds / (minutes * 60))
+        run.step += 1
+        run.set_rate(OPTIONS["learning_rate"] * min(1, run.step / WARM_UP_STEPS) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * done))))
+        torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+        run.optimiser.step()
+        run.optimiser.zero_grad()
+        if run.step % LOG_STEPS == 0:
+            run.log(tokens=tokens, **mean_facts(facts))
+            facts = {}
+        if run.seconds - saved > SAVE_SECONDS or done == 1:
+            run.save()
+            saved = run.seconds
+        if run.seconds - checked > CHECK_SECONDS or done == 1:
+            check(run, reader, held_out)
+            checked = run.seconds
+        if done == 1:
+            return
+
+
+def check(run: TrainingRun, reader: Reader, held_out: list[Sample]):
+    """Held-out figures, teacher forced and free-running."""
+    facts = {}
+    with torch.no_grad():
+        for sample in held_out:
+            losses(reader, sample, facts)
+    run.log(held_out=mean_facts(facts), **error_rate(reader, held_out))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m scripts.train.train_decoder")
+    parser.add_argument("run")
+    parser.add_argument("--minutes", type=float, default=110)
+    parser.add_argument("--start", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(OPTIONS["seed"])
+    reader = new_reader(load_vocabulary())
+    # The features of the vision graph are not seen here.
+    trained = [value for name, value in reader.named_parameters() if not name.startswith("features.")]
+    optimiser = torch.optim.AdamW(trained, lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
+    run = TrainingRun(arguments.run, "decoder", reader, optimiser)
+    if not run.resume() and arguments.start:
+        adapt(reader, floats(load_file(arguments.start)))
+    train(run, reader, arguments.minutes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Stage 6: trains the vision graph by itself. `python -m scripts.train.train_vision RUN --minutes 120 [--start WEIGHTS]`
+
+Crops of real and synthetic pages, made to look scanned; dense glyph targets. Writes runs/RUN/{log.jsonl, state.pt, vision.safetensors}
+every few minutes and goes on from state.pt if it is there; the learning rate falls to nearly nothing at the end of the minutes.
+"""
+import argparse
+import math
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from .degrade import degrade, tilt
+from .glyph_targets import bilinear_masses, mass_loss
+from .loading import floats, load_vocabulary, new_vision
+from .page_characters import SPACE
+from .read_glyphs import error_rates, held_out_pages
+from .run import TrainingRun
+from .settings import REAL_PAGES, SETTINGS, SYNTHETIC_PAGES, is_test
+from .vision import SLOT_WIDTH
+from .vocabulary import Vocabulary
+
+OPTIONS = SETTINGS["vision"]
+MOST_ENTRIES = 6000
+FEWEST_CHARACTERS = 40
+SAVE_SECONDS, CHECK_SECONDS = 240, 900
+
+
+class Crops(torch.utils.data.IterableDataset):
+    """Endless crops (ink `[1, h, w]`, entries `[K, 3]`: slot, class, mass)."""
+
+    def __init__(self, vocabulary: Vocabulary, seed: int):
+        self.seed = seed
+        self.class_of = np.full(0x110000, vocabulary.unknown + 1, np.int64)
+        for token, code in enumerate(vocabulary.characters):
+            self.class_of[code] = token + 1
+
+    def __iter__(self):
+        random_, noise = random.Random(self.seed), np.random.default_rng(self.seed)
+        real, synthetic = ([p.with_suffix("") for p in sorted(d.glob("*.npy")) if not is_test(p.stem)] for d in (REAL_PAGES, SYNTHETIC_PAGES))
+        while True:
+            page = random_.choice(synthetic if synthetic and random_.random() < OPTIONS["synthetic_share"] else real)
+            characters = np.load(f"{page}.npy")
+            characters = characters[(characters[:, 0] > SPACE) & (characters[:, 0] < 0x110000)]
+            if len(characters) < FEWEST_CHARACTERS:
+                continue
+            picture = Image.open(f"{page}.png").convert("L")
+            for _ in range(3):
+                yield self.crop(picture, characters, random_, noise)
+
+    def crop(self, picture, characters, random_, noise):
+        height, width = OPTIONS["crop"]
+        centres = np.stack([characters[:, 1] + characters[:, 3], characters[:, 2] + characters[:, 4]], 1) / 2
+        for _ in range(5):
+            left, top = random_.randint(0, max(0, picture.width - width)), random_.randint(0, max(0, picture.height - height))
+            near = centres - (left, top)
+            if ((near >= 0) & (near < (width, height))).all(1).sum() >= FEWEST_CHARACTERS:
+                break
+        canvas = Image.new("L", (width, height), 255)
+        canvas.paste(picture.crop((left, top, min(picture.width, left + width), min(picture.height, top + height))), (0, 0))
+        if random_.random() < 0.15:
+            canvas, near = tilt(canvas, near, random_)
+        inside = ((near >= 0) & (near < (width, height))).all(1)
+        classes = self.class_of[characters[inside, 0].astype(int)]
+        index, row, column, mass = bilinear_masses(near[inside, 0], near[inside, 1], height, width)
+        entries = np.zeros((MOST_ENTRIES, 3), np.float32)
+        count = min(MOST_ENTRIES, len(index))
+        entries[:count] = np.stack([row * (width // SLOT_WIDTH) + column, classes[index], mass], 1)[:count]
+        return torch.from_numpy(1 - degrade(canvas, random_, noise))[None], torch.from_numpy(entries)
+
+
+def check(run: TrainingRun, vocabulary: Vocabulary):
+    """Held-out error rates of reading without a decoder."""
+    run.model.eval()
+    pages = held_out_pages(24)
+    run.log(held_out=error_rates(run.model, vocabulary, pages, False), scanned=error_rates(run.model, vocabulary, pages, True))
+    run.model.train()
+
+
+def train(run: TrainingRun, vocabulary: Vocabulary, minutes: float):
+    crops = torch.utils.data.DataLoader(Crops(vocabulary, OPTIONS["seed"] + run.step), batch_size=OPTIONS["batch"])
+    clock, saved, checked, losses = time.time() - run.seconds, run.seconds, run.seconds, []
+    for ink, entries in crops:
+        run.seconds = time.time() - clock
+        done = min(1.0, run.seconds / (minutes * 60))
+        rate = OPTIONS["learning_rate"] * min(1, (run.step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
+        run.set_rate(rate)
+        loss = mass_loss(run.model(ink)[1], entries, OPTIONS["background_weight"])
+        run.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(run.model.parameters(), 2.0)
+        run.optimiser.step()
+        run.step += 1
+        losses.append(loss.item())
+        if run.step % 50 == 0:
+            run.log(loss=round(float(np.mean(losses)), 4), rate=round(rate, 6))
+            losses = []
+        if run.seconds - saved > SAVE_SECONDS or done == 1:
+            run.save()
+            saved = run.seconds
+        if run.seconds - checked > CHECK_SECONDS or done == 1:
+            check(run, vocabulary)
+            checked = run.seconds
+        if done == 1:
+            return
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m scripts.train.train_vision")
+    parser.add_argument("run")
+    parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--start", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(OPTIONS["seed"])
+    vocabulary = load_vocabulary()
+    vision = new_vision(vocabulary)
+    optimiser = torch.optim.AdamW(vision.parameters(), lr=OPTIONS["learning_rate"], weight_decay=1e-3)
+    run = TrainingRun(arguments.run, "vision", vision, optimiser)
+    if not run.resume() and arguments.start:
+        vision.load_state_dict(floats(load_file(arguments.start)))
+    vision.train()
+    train(run, vocabulary, arguments.minutes)
+
+
+if __name__ == "__main__":
+    main()
