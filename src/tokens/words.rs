@@ -195,7 +195,8 @@ impl<'a> WordReader<'a> {
     fn close(&mut self, next_x: Option<f32>) {
         let Some(open) = self.open.take() else { return };
         let base = open.base.and_then(|place| self.original_word(place));
-        let whole = base.filter(|b| open.intact && open.read == b.text.len());
+        // A word of spaces alone has no characters to keep.
+        let whole = base.filter(|b| open.intact && (open.read == b.text.len() || b.text.trim().is_empty()));
         if open.text.is_empty() && whole.is_none() {
             return;
         }
