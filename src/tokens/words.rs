@@ -33,7 +33,7 @@ enum Start {
     /// By its characters, right after another word.
     Joined,
     /// By its characters, first in its line.
-    LineStart,
+    First,
 }
 
 /// The word that is being read.
@@ -178,7 +178,7 @@ impl<'a> WordReader<'a> {
     fn open_word(&mut self) -> &mut OpenWord {
         let start = match self.done.last() {
             Some(last) if last.line == self.lines => Start::Joined,
-            _ => Start::LineStart,
+            _ => Start::First,
         };
         self.open.get_or_insert_with(|| OpenWord::new(start, None, None))
     }
@@ -211,7 +211,7 @@ impl<'a> WordReader<'a> {
             (None, None) => self.model_word(&open, next_x),
         };
         word.glue = match (open.start, base) {
-            (Start::Drafted(_) | Start::LineStart, Some(base)) => base.glue,
+            (Start::Drafted(_) | Start::First, Some(base)) => base.glue,
             (Start::Joined, _) => true,
             _ => false,
         };

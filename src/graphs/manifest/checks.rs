@@ -71,7 +71,7 @@ fn check_dims(manifest: &Manifest) -> Result<(), Fault> {
             return fault(format!("dims.{name}"), format!("{size} is not between 1 and {most}"));
         }
     }
-    if dims.heads % dims.kv_heads != 0 {
+    if !dims.heads.is_multiple_of(dims.kv_heads) {
         return fault(
             "dims.heads",
             format!("{} is not a multiple of kv_heads {}", dims.heads, dims.kv_heads),
