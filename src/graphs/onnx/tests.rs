@@ -1,3 +1,5 @@
+mod nano;
+
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -71,11 +73,18 @@ impl Segment {
         self.values.iter().map(Vec::as_slice).collect()
     }
 
-    /// The single row of an output as a segment (one key/value head: rows simply follow).
-    fn append(&mut self, output: &StepOutput, tokens: usize) {
+    /// Takes the single row of an output; `[heads, len, dim]` grows by `tokens` positions.
+    fn append(&mut self, output: &StepOutput, tokens: usize, heads: usize) {
+        let grown = |old: &[f32], new: &[f32]| -> Vec<f32> {
+            let (old_size, new_size) = (old.len() / heads, new.len() / heads);
+            let head = |h: usize| {
+                [&old[h * old_size..(h + 1) * old_size], &new[h * new_size..(h + 1) * new_size]].concat()
+            };
+            (0..heads).flat_map(head).collect()
+        };
         for layer in 0..self.keys.len() {
-            self.keys[layer].extend(&output.new_keys[layer]);
-            self.values[layer].extend(&output.new_values[layer]);
+            self.keys[layer] = grown(&self.keys[layer], &output.new_keys[layer]);
+            self.values[layer] = grown(&self.values[layer], &output.new_values[layer]);
         }
         self.len += tokens;
     }
@@ -138,7 +147,7 @@ fn prepared(page: &Expected) -> (OnnxDecodeGraph, Prefix, Segment) {
     };
     let output = step(&mut graph, &prefix, &none, &none, &rows).unwrap();
     let mut trunk = Segment::empty(graph.dims().layers);
-    trunk.append(&output, page.trunk.len());
+    trunk.append(&output, page.trunk.len(), 1);
     (graph, prefix, trunk)
 }
 
@@ -223,7 +232,7 @@ fn tokens_one_by_one_over_a_suffix_are_tokens_in_one_call() {
         let output = step(&mut graph, &prefix, &trunk, &suffix, &rows).unwrap();
         assert_eq!(output.next_id, branch.next_id[index..=index]);
         assert_near(&output.next_logprob, &branch.next_logprob[index..=index], 1e-4);
-        suffix.append(&output, 1);
+        suffix.append(&output, 1, 1);
     }
 }
 
