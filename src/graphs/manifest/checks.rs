@@ -1,9 +1,7 @@
 //! What must hold in a manifest beyond its JSON types.
 
-use super::{
-    AcceptanceTable, ContentFormat, DRAFTERS, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA,
-    ThresholdRow, TokenEntry, TokenName,
-};
+use super::acceptance::{AcceptanceTable, DRAFTERS, ThresholdRow};
+use super::{ContentFormat, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA, TokenEntry, TokenName};
 use crate::page::Kind;
 
 /// Key of the format of kinds that are not named.
