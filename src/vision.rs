@@ -153,6 +153,9 @@ fn resized(gray: &[u8], from: (usize, usize), to: (usize, usize)) -> Vec<u8> {
         return gray.to_vec();
     }
     let white = || vec![255; to.0 * to.1];
+    if from.0 == 0 || from.1 == 0 {
+        return white();
+    }
     let (Ok(from_width), Ok(from_height)) = (u32::try_from(from.0), u32::try_from(from.1)) else {
         return white();
     };

@@ -16,6 +16,7 @@ use super::runner::{BatchError, BatchSettings, Report, Run, run};
 use crate::document::json::ModelId;
 use crate::document::{Element, ElementKind, Page, PageStatus};
 use crate::geometry::Rect;
+use crate::graphs::runtime::RuntimeError;
 use crate::page::{DocumentInfo, PageEvidence, Rules};
 use crate::pdf::{OpenError, PageError};
 use crate::raster::Raster;
@@ -87,7 +88,10 @@ impl Engine for FakeEngine {
 
     fn reader(&self) -> Result<FakeReader, ReaderError> {
         if self.no_reader {
-            return Err(ReaderError::Model("no such graph".into()));
+            return Err(ReaderError::Runtime(RuntimeError::Missing {
+                name: "no such graph".into(),
+                looked: Vec::new(),
+            }));
         }
         self.readers.fetch_add(1, Ordering::SeqCst);
         Ok(FakeReader {

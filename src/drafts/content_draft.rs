@@ -127,7 +127,9 @@ impl Writer<'_> {
             self.push(tokens.pitch.token(pitch), confidence, source, ContentOrigin::Line);
             for index in line.clone() {
                 let Ok(word) = u32::try_from(index) else { return };
-                self.word(&words[index], WordPlace { cell, word }, index == line.start, tokens);
+                // A word of spaces has no characters: one glued to it would be taken for it.
+                let starts = index == line.start || words[index - 1].text.trim().is_empty();
+                self.word(&words[index], WordPlace { cell, word }, starts, tokens);
             }
         }
     }
@@ -141,9 +143,9 @@ impl Writer<'_> {
         (y, width / (characters + spaces).max(1) as f32)
     }
 
-    fn word(&mut self, word: &Word, place: WordPlace, first: bool, tokens: &GroundedTokens) {
+    fn word(&mut self, word: &Word, place: WordPlace, starts: bool, tokens: &GroundedTokens) {
         let pieces = self.grammar.vocabulary.pieces(&word.text);
-        if first || !word.glue || pieces.is_empty() {
+        if starts || !word.glue || pieces.is_empty() {
             let x = tokens.x.token(self.mapping.to_model(word.bbox).x0);
             self.push(x, word.confidence, word.source, ContentOrigin::Word(place));
         }

@@ -3,17 +3,18 @@
 //! A manifest that loads has been checked: every number is in range, every token name resolves within the vocabulary, every
 //! file it needs is listed. Errors name the file and the field.
 
+mod acceptance;
 mod checks;
+
+pub use acceptance::AcceptanceTable;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::decode::protocol::{TokenClass, TrustThreshold, TrustThresholds};
 use crate::graphs::{Dims, TokenId};
-use crate::page::{Kind, Source};
-use crate::settings::Acceptance;
+use crate::page::Kind;
 
 /// The schema this program reads.
 pub const SCHEMA: &str = "docparse.pack/1";
@@ -272,99 +273,6 @@ pub struct DecodeTable {
     pub max_tokens: usize,
     pub max_trunk_tokens: usize,
 }
-
-/// When drafts stand.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AcceptanceTable {
-    mode: AcceptanceMode,
-    default: ThresholdRow,
-    #[serde(default)]
-    classes: BTreeMap<ClassName, BTreeMap<String, ThresholdRow>>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum AcceptanceMode {
-    Lossless,
-    Trust,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ClassName {
-    Text,
-    Coordinate,
-    Kind,
-    Structure,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ThresholdRow {
-    own_confidence: f32,
-    model_probability: f32,
-    override_probability: f32,
-    #[serde(default)]
-    coordinate_bins: u32,
-}
-
-impl From<ThresholdRow> for TrustThreshold {
-    fn from(row: ThresholdRow) -> Self {
-        TrustThreshold {
-            own_confidence: row.own_confidence,
-            model_probability: row.model_probability,
-            override_probability: row.override_probability,
-            coordinate_bins: row.coordinate_bins,
-        }
-    }
-}
-
-/// Key of the thresholds that hold for every drafter of a class.
-const ANY_DRAFTER: &str = "any";
-
-impl AcceptanceTable {
-    pub fn mode(&self) -> Acceptance {
-        match self.mode {
-            AcceptanceMode::Lossless => Acceptance::Lossless,
-            AcceptanceMode::Trust => Acceptance::Trust,
-        }
-    }
-
-    /// All thresholds.
-    pub fn thresholds(&self) -> TrustThresholds {
-        TrustThresholds::new(|class, source| self.threshold(class, source))
-    }
-
-    /// Threshold for tokens of `class` that `source` drafted: the drafter's own row, else the class's `any`, else the default.
-    pub fn threshold(&self, class: TokenClass, source: Source) -> TrustThreshold {
-        let class = match class {
-            TokenClass::Text => ClassName::Text,
-            TokenClass::Coordinate => ClassName::Coordinate,
-            TokenClass::Kind => ClassName::Kind,
-            TokenClass::Structure => ClassName::Structure,
-        };
-        let rows = self.classes.get(&class);
-        let row = rows.and_then(|rows| rows.get(source_name(source)).or_else(|| rows.get(ANY_DRAFTER)));
-        row.copied().unwrap_or(self.default).into()
-    }
-}
-
-/// Name of a drafter in the acceptance table.
-fn source_name(source: Source) -> &'static str {
-    match source {
-        Source::Model => "model",
-        Source::TextLayer => "text-layer",
-        Source::Ocr => "ocr",
-        Source::Glyph => "glyph",
-        Source::Table => "table",
-        Source::Tesseract => "tesseract",
-        Source::Layout => "layout",
-    }
-}
-
-/// Names that [`AcceptanceTable`] knows.
-const DRAFTERS: [&str; 8] = ["any", "model", "text-layer", "ocr", "glyph", "table", "tesseract", "layout"];
 
 impl Manifest {
     /// Reads and checks `dir/docparse.json`. The bytes come back too: their hash names the pack.

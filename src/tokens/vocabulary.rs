@@ -109,9 +109,7 @@ impl Vocabulary {
 
     /// The token of a letter with marks, composed.
     fn composed(&self, cluster: &str) -> Option<TokenId> {
-        if cluster.chars().nth(1).is_none() {
-            return None;
-        }
+        cluster.chars().nth(1)?;
         let mut composed = cluster.nfc();
         match (composed.next(), composed.next()) {
             (Some(c), None) => self.char_token(c),

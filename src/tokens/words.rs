@@ -33,7 +33,7 @@ enum Start {
     /// By its characters, right after another word.
     Joined,
     /// By its characters, first in its line.
-    LineStart,
+    First,
 }
 
 /// The word that is being read.
@@ -178,7 +178,7 @@ impl<'a> WordReader<'a> {
     fn open_word(&mut self) -> &mut OpenWord {
         let start = match self.done.last() {
             Some(last) if last.line == self.lines => Start::Joined,
-            _ => Start::LineStart,
+            _ => Start::First,
         };
         self.open.get_or_insert_with(|| OpenWord::new(start, None, None))
     }
@@ -195,7 +195,8 @@ impl<'a> WordReader<'a> {
     fn close(&mut self, next_x: Option<f32>) {
         let Some(open) = self.open.take() else { return };
         let base = open.base.and_then(|place| self.original_word(place));
-        let whole = base.filter(|b| open.intact && open.read == b.text.len());
+        // A word of spaces alone has no characters to keep.
+        let whole = base.filter(|b| open.intact && (open.read == b.text.len() || b.text.trim().is_empty()));
         if open.text.is_empty() && whole.is_none() {
             return;
         }
@@ -210,7 +211,7 @@ impl<'a> WordReader<'a> {
             (None, None) => self.model_word(&open, next_x),
         };
         word.glue = match (open.start, base) {
-            (Start::Drafted(_) | Start::LineStart, Some(base)) => base.glue,
+            (Start::Drafted(_) | Start::First, Some(base)) => base.glue,
             (Start::Joined, _) => true,
             _ => false,
         };

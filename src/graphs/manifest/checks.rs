@@ -1,9 +1,7 @@
 //! What must hold in a manifest beyond its JSON types.
 
-use super::{
-    AcceptanceTable, ContentFormat, DRAFTERS, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA,
-    ThresholdRow, TokenEntry, TokenName,
-};
+use super::acceptance::{AcceptanceTable, DRAFTERS, ThresholdRow};
+use super::{ContentFormat, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA, TokenEntry, TokenName};
 use crate::page::Kind;
 
 /// Key of the format of kinds that are not named.
@@ -71,7 +69,7 @@ fn check_dims(manifest: &Manifest) -> Result<(), Fault> {
             return fault(format!("dims.{name}"), format!("{size} is not between 1 and {most}"));
         }
     }
-    if dims.heads % dims.kv_heads != 0 {
+    if !dims.heads.is_multiple_of(dims.kv_heads) {
         return fault(
             "dims.heads",
             format!("{} is not a multiple of kv_heads {}", dims.heads, dims.kv_heads),

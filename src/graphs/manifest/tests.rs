@@ -1,4 +1,7 @@
 use super::*;
+use crate::decode::protocol::TokenClass;
+use crate::page::Source;
+use crate::settings::Acceptance;
 
 /// A manifest of the nano form with a small vocabulary: characters a-z, digits, some punctuation.
 const TINY: &str = r#"{

@@ -1,0 +1,111 @@
+//! The nano pack against its weights: `fixtures/reference/nano`, written by `python -m scripts.reference`.
+
+use super::*;
+use crate::decode::protocol::{PositionState, Protocol};
+use crate::tokens::Grammar;
+
+#[derive(Deserialize)]
+struct Reference {
+    cells: Vec<[usize; 2]>,
+    trunk: Vec<TokenId>,
+    trunk_logprobs: Vec<f32>,
+    forks: Vec<usize>,
+    free_trunk: Stream,
+    branches: Vec<Stream>,
+}
+
+/// Greedy tokens: a trunk with its first token given, a branch with its child token.
+#[derive(Deserialize)]
+struct Stream {
+    tokens: Vec<TokenId>,
+    logprobs: Vec<f32>,
+    /// Log-probability between the two best tokens.
+    margins: Vec<f32>,
+}
+
+fn root(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Positions of `tokens` from `state` on, as the grammar says, and the state after them.
+fn positions(grammar: &Grammar, mut state: PositionState, tokens: &[TokenId]) -> (Vec<f32>, PositionState) {
+    let mut out = Vec::new();
+    for &token in tokens {
+        let (position, next) = grammar.feed(state, token);
+        out.extend(position);
+        state = next;
+    }
+    (out, state)
+}
+
+/// Decodes greedily after `first`, one token a call, and compares with the reference up to its first near tie.
+fn compare_greedy(
+    graph: &mut OnnxDecodeGraph,
+    grammar: &Grammar,
+    prefix: &Prefix,
+    trunk: (&Segment, i64),
+    first: (TokenId, PositionState),
+    reference: &Stream,
+) {
+    let (mut token, mut state) = first;
+    let mut suffix = Segment::empty(graph.dims().layers);
+    let (trunk, visible) = trunk;
+    let heads = graph.dims().kv_heads;
+    for index in 0..reference.logprobs.len() {
+        let (positions, next) = positions(grammar, state, &[token]);
+        let rows =
+            Rows { tokens: vec![token], positions, visible: &[visible], suffix_len: &[suffix.len as i64] };
+        let output = step(graph, prefix, trunk, &suffix, &rows).unwrap();
+        suffix.append(&output, 1, heads);
+        state = next;
+        assert_near(&output.next_logprob, &reference.logprobs[index..=index], 1e-3);
+        if reference.margins[index] < 1e-4 {
+            return;
+        }
+        token = output.next_id[0];
+        let wanted = reference.tokens[reference.tokens.len() - reference.logprobs.len() + index];
+        assert_eq!(token, wanted, "token {index}");
+    }
+}
+
+#[test]
+fn the_nano_pack_says_what_its_weights_say() {
+    let reference: Reference =
+        serde_json::from_slice(&std::fs::read(root("fixtures/reference/nano/reference.json")).unwrap())
+            .unwrap();
+    let picture = image::open(root("fixtures/reference/nano/page.png")).unwrap().to_rgb8();
+    let raster = Raster {
+        width: picture.width() as usize,
+        height: picture.height() as usize,
+        rgb: picture.into_raw(),
+    };
+    let pack = Pack::load(&root("models/nano")).unwrap();
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let input = fixed_grid(&raster, &[], grid.default_dpi, grid);
+    let cells: Vec<[usize; 2]> = input.cells.iter().map(|c| [c.row, c.column]).collect();
+    assert_eq!(cells, reference.cells);
+    let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
+    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input).unwrap();
+    let mut graph = pack.decode_graph(1).unwrap();
+    let grammar = &pack.grammar;
+    let (layers, heads) = (graph.dims().layers, graph.dims().kv_heads);
+    let none = Segment::empty(layers);
+
+    let rows = Rows {
+        tokens: reference.trunk.clone(),
+        positions: positions(grammar, grammar.trunk_start(), &reference.trunk).0,
+        visible: &[0],
+        suffix_len: &[0],
+    };
+    let output = step(&mut graph, &prefix, &none, &none, &rows).unwrap();
+    assert_near(&output.draft_logprob[..reference.trunk_logprobs.len()], &reference.trunk_logprobs, 1e-3);
+    let mut trunk = Segment::empty(layers);
+    trunk.append(&output, reference.trunk.len(), heads);
+
+    let begin = (grammar.trunk_prompt()[0], grammar.trunk_start());
+    compare_greedy(&mut graph, grammar, &prefix, (&none, 0), begin, &reference.free_trunk);
+    for (&fork, branch) in reference.forks.iter().zip(&reference.branches) {
+        let child = (grammar.child_token(), grammar.branch_start(&reference.trunk, fork));
+        compare_greedy(&mut graph, grammar, &prefix, (&trunk, fork as i64), child, branch);
+    }
+}
