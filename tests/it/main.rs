@@ -1,3 +1,11 @@
 //! The one integration-test binary: each further one would link the native runtimes again.
 
+mod batch;
+mod cli;
+mod equivalence;
+mod golden;
+mod long;
+mod memory;
 mod pdf;
+mod program;
+mod schema;
