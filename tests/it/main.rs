@@ -1,7 +1,7 @@
 //! The one integration-test binary: each further one would link the native runtimes again.
 
 mod batch;
-mod cli;
+mod documents;
 mod equivalence;
 mod golden;
 mod long;
