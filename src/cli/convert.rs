@@ -290,9 +290,9 @@ fn raster_settings(arguments: &ConvertArguments, model: &ModelChoice) -> RasterS
         ModelChoice::Pack(folder) => locate::default_dpi(folder),
         ModelChoice::None => None,
     };
-    if let Some(dpi) = arguments.run.dpi.map(f32::from).or(of_pack) {
-        raster.dpi = dpi;
-    }
+    // The OCR and the layout network want the usual resolution whatever the model's is; a raster is easily made smaller.
+    let automatic = of_pack.map_or(raster.dpi, |dpi| dpi.max(raster.dpi));
+    raster.dpi = arguments.run.dpi.map_or(automatic, f32::from);
     raster
 }
 
