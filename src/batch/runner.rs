@@ -206,7 +206,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
                     if let Some(jobs) = job_sender.take() {
                         // The first to be ready settles it; all workers load the same pack.
                         let _ = self.shared.model.set(model);
-                        self.start_openers(scope, &mut crew, jobs);
+                        self.start_openers(scope, &mut crew, &jobs);
                     }
                 }
                 Message::OpenerGone => crew.threads -= 1,
@@ -242,7 +242,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
         &self,
         scope: &'scope Scope<'scope, 'env>,
         crew: &mut Crew,
-        jobs: SyncSender<Job>,
+        jobs: &SyncSender<Job>,
     ) where
         'a: 'scope,
     {
