@@ -1,15 +1,39 @@
-//! PDF files and pictures -> page evidence. (being built)
+//! PDF files and pictures -> page evidence: raster, words, rules, links.
+//!
+//! pdfium can abort the process on a damaged file, so all of it runs in a child process (`child`, `pdfium`, `extract`: the
+//! hidden subcommand `__raster`) that answers over pipes (`protocol`). The parent (`renderer`) keeps one child for a document,
+//! and a page on which it dies or hangs costs only that page. Pictures (`picture`) are read in the parent.
+//!
+//! ```text
+//! parent   Document -> renderer -> [pipe] ----.            text_layer (words) -> PageEvidence
+//! child                            child -> extract -> pdfium      |
+//!                                             '---- [pipe] --------'
+//! ```
 
+/// The child process.
 pub mod child;
+
+mod accents;
+mod extract;
+mod fields;
+mod pdfium;
+mod picture;
+mod protocol;
+mod renderer;
+mod resolution;
+mod text_layer;
+mod tiff_directory;
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::page::{DocumentInfo, PageEvidence};
 use crate::settings::RasterSettings;
+use picture::PictureFile;
+use renderer::Renderer;
 
 /// How files are opened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OpenOptions {
     pub raster: RasterSettings,
     pub password: Option<String>,
@@ -17,6 +41,18 @@ pub struct OpenOptions {
     pub page_timeout: Duration,
     /// The docparse executable whose hidden subcommand rasterises (`std::env::current_exe()` outside tests).
     pub program: std::path::PathBuf,
+}
+
+impl std::fmt::Debug for OpenOptions {
+    /// Without the password, which must not get into logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("raster", &self.raster)
+            .field("password", &self.password.as_ref().map(|_| "..."))
+            .field("page_timeout", &self.page_timeout)
+            .field("program", &self.program)
+            .finish()
+    }
 }
 
 /// Why a file cannot be opened at all.
@@ -51,12 +87,32 @@ pub enum PageError {
 #[derive(Debug)]
 pub struct Document {
     info: DocumentInfo,
+    pages: Pages,
+}
+
+#[derive(Debug)]
+enum Pages {
+    Pdf(Renderer),
+    Picture(PictureFile),
 }
 
 impl Document {
     /// Opens a PDF or a picture (PNG, JPEG, multi-page TIFF), told apart by content.
-    pub fn open(_path: &Path, _options: &OpenOptions) -> Result<Document, OpenError> {
-        Err(OpenError::Format("being built".into()))
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Document, OpenError> {
+        let (pages, info) = match PictureFile::open(path, &options.raster)? {
+            Some(picture) => {
+                let page_count = picture.page_count();
+                (Pages::Picture(picture), DocumentInfo { page_count, ..DocumentInfo::default() })
+            }
+            None => {
+                let (renderer, info) = Renderer::open(path, options)?;
+                (Pages::Pdf(renderer), info)
+            }
+        };
+        if info.page_count == 0 {
+            return Err(OpenError::NoPages);
+        }
+        Ok(Document { info, pages })
     }
 
     pub fn info(&self) -> &DocumentInfo {
@@ -64,7 +120,29 @@ impl Document {
     }
 
     /// Evidence of the page `number` (1-based, at most `info().page_count`).
-    pub fn page(&mut self, _number: u32) -> Result<PageEvidence, PageError> {
-        Err(PageError::Render("being built".into()))
+    pub fn page(&mut self, number: u32) -> Result<PageEvidence, PageError> {
+        if !(1..=self.info.page_count).contains(&number) {
+            return Err(PageError::Render(format!("there is no page {number}")));
+        }
+        match &mut self.pages {
+            Pages::Pdf(renderer) => renderer.page(number),
+            Pages::Picture(picture) => picture.page(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_never_show_the_password() {
+        let options = OpenOptions {
+            raster: RasterSettings::default(),
+            password: Some("hunter2".into()),
+            page_timeout: Duration::from_secs(1),
+            program: "docparse".into(),
+        };
+        assert!(!format!("{options:?}").contains("hunter2"));
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use assert_cmd::Command;
 
 /// The program in an empty folder, away from the variables that it reads.
-fn docparse(folder: &Path) -> Command {
+pub(crate) fn docparse(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_docparse"));
     command.current_dir(folder);
     for variable in ["DOCPARSE_MODEL", "DOCPARSE_PASSWORD", "NO_COLOR"] {

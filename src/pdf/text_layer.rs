@@ -1,0 +1,336 @@
+//! Characters of a text layer -> words. Pure; all lengths in pixels of the upright raster.
+//!
+//! Gaps decide where a word ends; the spaces that pdfium makes up count only where there is some gap. Letters that a page shows
+//! in parts (TeX accents, halves of surrogate pairs) are put together, glyphs of presentation forms become letters.
+
+use std::sync::Arc;
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::accents::{self, Accent};
+use super::protocol::{Character, Font, PageReply};
+use crate::geometry::Rect;
+use crate::page::{Link, Source, Word};
+
+/// A gap wider than this share of the font height ends a word, whatever the content says.
+const GAP: f32 = 0.35;
+/// The same where pdfium made up a space.
+const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
+/// Characters of one word overlap vertically by more than this share of the smaller height.
+const SAME_LINE: f32 = 0.3;
+
+/// The words of a text layer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TextLayer {
+    pub(crate) words: Vec<Word>,
+    /// Share of the words' characters that are not painted, 0..1.
+    pub(crate) hidden_share: f32,
+    /// Characters left out: at another angle than the page's text, or outside the page.
+    pub(crate) left_out: usize,
+}
+
+/// A word that still grows.
+struct Open {
+    text: String,
+    bbox: Rect,
+    size: f32,
+    font: u32,
+    angle: u8,
+    line: u32,
+    glue: bool,
+    characters: u32,
+    suspicious: u32,
+    invisible: u32,
+}
+
+/// What stands between two characters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Between {
+    Nothing,
+    /// A space that pdfium made up.
+    Guess,
+    Space,
+}
+
+/// The words of `page`, form field values at their end.
+pub(crate) fn words(page: &PageReply) -> TextLayer {
+    let fonts: Vec<(Arc<str>, bool)> =
+        page.fonts.iter().map(|f: &Font| (f.name.as_str().into(), f.bold)).collect();
+    let raster = Rect::new(0.0, 0.0, page.width as f32, page.height as f32);
+    let mut layer = TextLayer::default();
+    let (mut all, mut hidden) = (0u32, 0u32);
+    for open in group(&page.characters) {
+        let inside = open.bbox.overlap_x(&raster) > 0.0 && open.bbox.overlap_y(&raster) > 0.0;
+        if open.angle != page.angle || !inside {
+            layer.left_out += open.characters as usize;
+            continue;
+        }
+        all += open.characters;
+        hidden += open.invisible;
+        layer.words.push(finished(&open, &fonts, &page.links));
+    }
+    layer.hidden_share = hidden as f32 / all.max(1) as f32;
+    let mut line = layer.words.last().map_or(0, |w| w.line + 1);
+    for field in &page.fields {
+        super::fields::append(field, page.scale, &mut line, &mut layer.words);
+    }
+    layer
+}
+
+fn finished(open: &Open, fonts: &[(Arc<str>, bool)], links: &[Link]) -> Word {
+    let (font, bold) = fonts.get(open.font as usize).cloned().unwrap_or_default();
+    let (x, y) = open.bbox.center();
+    let covers = |b: &Rect| (b.x0..=b.x1).contains(&x) && (b.y0..=b.y1).contains(&y);
+    Word {
+        text: open.text.nfc().collect(),
+        bbox: open.bbox,
+        size: open.size,
+        bold,
+        font,
+        line: open.line,
+        glue: open.glue,
+        confidence: 1.0,
+        source: Source::TextLayer,
+        link: links.iter().position(|l| covers(&l.bbox)).map(|at| at as u32),
+        suspicious: open.suspicious as f32 / open.characters.max(1) as f32,
+    }
+}
+
+/// Joins characters that follow each other without a space or a wide gap.
+fn group(characters: &[Character]) -> Vec<Open> {
+    let mut words: Vec<Open> = Vec::new();
+    // Whether the next character may join the last word, and what stood before it.
+    let (mut joins, mut between, mut line) = (false, Between::Space, 0u32);
+    for part in parts(characters) {
+        match part {
+            Part::LineEnd => {
+                line += 1;
+                (joins, between) = (false, Between::Space);
+            }
+            Part::Space => (joins, between) = (false, Between::Space),
+            Part::Guess if between == Between::Nothing => between = Between::Guess,
+            Part::Guess => {}
+            Part::Letters(mut piece) => {
+                (piece.line, piece.glue) = (line, between == Between::Nothing);
+                match words.last_mut().filter(|word| joins && continues(word, &piece, between)) {
+                    Some(word) => extend(word, &piece),
+                    None => words.push(piece),
+                }
+                (joins, between) = (true, Between::Nothing);
+            }
+        }
+    }
+    words
+}
+
+/// What a character is for the words around it.
+enum Part {
+    LineEnd,
+    Space,
+    /// A space that pdfium made up.
+    Guess,
+    /// A word of one character.
+    Letters(Open),
+}
+
+fn parts(characters: &[Character]) -> Vec<Part> {
+    let accents = accents::find(characters);
+    let mut out = Vec::with_capacity(characters.len());
+    let mut second_half = false;
+    for (index, &character) in characters.iter().enumerate() {
+        if std::mem::take(&mut second_half) || accents.get(&index) == Some(&Accent::Moved) {
+            continue;
+        }
+        let Some(bbox) = character.bbox.filter(is_finite) else {
+            out.push(match character.code {
+                10 => Part::LineEnd,
+                0x20 if character.flags.made_up => Part::Guess,
+                _ => Part::Space,
+            });
+            continue;
+        };
+        let pair = surrogate_pair(character, characters.get(index + 1));
+        second_half = pair.is_some();
+        let Some(letters) = letters(pair.unwrap_or(character.code)) else { continue };
+        if letters.chars().all(char::is_whitespace) {
+            out.push(Part::Space);
+            continue;
+        }
+        let letters = match accents.get(&index) {
+            Some(&Accent::Carries(mark)) => accents::composed(&letters, mark),
+            _ => letters,
+        };
+        let suspicious = character.flags.unmapped || letters.chars().any(cannot_be_right);
+        out.push(Part::Letters(Open {
+            text: letters,
+            bbox,
+            size: bbox.height(),
+            font: character.font,
+            angle: character.angle,
+            line: 0,
+            glue: false,
+            characters: 1,
+            suspicious: u32::from(suspicious),
+            invisible: u32::from(character.flags.invisible),
+        }));
+    }
+    out
+}
+
+fn continues(word: &Open, next: &Open, between: Between) -> bool {
+    let (a, b) = (word.bbox, next.bbox);
+    let height = a.height().max(b.height());
+    let gap = (b.x0 - a.x1).max(a.x0 - b.x1);
+    let limit = if between == Between::Guess { GAP_AT_MADE_UP_SPACE } else { GAP };
+    word.angle == next.angle
+        && a.overlap_y(&b) > SAME_LINE * a.height().min(b.height())
+        && gap < limit * height
+}
+
+fn extend(word: &mut Open, next: &Open) {
+    word.text.push_str(&next.text);
+    word.bbox = word.bbox.union(&next.bbox);
+    word.characters += next.characters;
+    word.suspicious += next.suspicious;
+    word.invisible += next.invisible;
+}
+
+fn is_finite(b: &Rect) -> bool {
+    b.x0.is_finite() && b.y0.is_finite() && b.x1.is_finite() && b.y1.is_finite()
+}
+
+/// The code point that two halves of a surrogate pair make.
+fn surrogate_pair(first: Character, second: Option<&Character>) -> Option<u32> {
+    let second = second?.code;
+    ((0xd800..0xdc00).contains(&first.code) && (0xdc00..0xe000).contains(&second))
+        .then(|| 0x1_0000 + ((first.code - 0xd800) << 10) + (second - 0xdc00))
+}
+
+/// What a code stands for; `None` for codes that show nothing.
+fn letters(code: u32) -> Option<String> {
+    match code {
+        0 | 0xfffe | 0xffff => None,
+        // Soft hyphen, zero-width space, byte order mark.
+        0xad | 0x200b | 0xfeff => None,
+        // pdfium's mark for a hyphen at a line's end.
+        2 => Some("-".into()),
+        // Ligatures, Hebrew, Arabic and vertical presentation forms.
+        0xfb00..=0xfdff | 0xfe70..=0xfeff => {
+            let plain: String = char::from_u32(code)?.nfkc().filter(|c| !c.is_whitespace()).collect();
+            Some(plain)
+        }
+        _ => Some(match char::from_u32(code) {
+            Some(c) if !c.is_control() => c.to_string(),
+            _ => char::REPLACEMENT_CHARACTER.to_string(),
+        }),
+    }
+}
+
+fn cannot_be_right(c: char) -> bool {
+    c == char::REPLACEMENT_CHARACTER
+        || c.is_control()
+        || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::protocol::CharacterFlags;
+    use super::*;
+
+    fn character(code: u32, x0: f32, x1: f32) -> Character {
+        let bbox = Some(Rect::new(x0, 0.0, x1, 10.0));
+        Character { code, bbox, size: 9.0, font: 0, angle: 0, flags: CharacterFlags::default() }
+    }
+
+    fn blank(code: u32, made_up: bool) -> Character {
+        let flags = CharacterFlags { made_up, ..CharacterFlags::default() };
+        Character { bbox: None, flags, ..character(code, 0.0, 0.0) }
+    }
+
+    fn page(characters: Vec<Character>) -> PageReply {
+        PageReply { width: 1000, height: 1000, scale: 1.0, characters, ..PageReply::default() }
+    }
+
+    fn texts(characters: Vec<Character>) -> Vec<(String, bool, u32)> {
+        words(&page(characters)).words.into_iter().map(|w| (w.text, w.glue, w.line)).collect()
+    }
+
+    #[test]
+    fn spaces_gaps_and_line_ends_part_words() {
+        let text = vec![
+            character(0x61, 0.0, 5.0),
+            character(0x62, 5.0, 10.0),
+            blank(0x20, false),
+            character(0x63, 11.0, 16.0),
+            character(0x64, 40.0, 45.0),
+            blank(10, true),
+            character(0x65, 46.0, 50.0),
+        ];
+        let expected = [("ab", false, 0), ("c", false, 0), ("d", true, 0), ("e", false, 1)];
+        assert_eq!(texts(text), expected.map(|(t, g, l)| (t.to_owned(), g, l)));
+    }
+
+    #[test]
+    fn a_made_up_space_needs_a_gap() {
+        let at = |x| vec![character(0x61, 0.0, 5.0), blank(0x20, true), character(0x62, x, x + 5.0)];
+        assert_eq!(texts(at(5.2)), [("ab".to_owned(), false, 0)]);
+        assert_eq!(texts(at(6.0)), [("a".to_owned(), false, 0), ("b".to_owned(), false, 0)]);
+    }
+
+    #[test]
+    fn ligatures_hyphens_and_pairs_become_letters_and_soft_hyphens_go() {
+        let text = vec![
+            character(0xfb01, 0.0, 5.0),
+            character(0xad, 5.0, 5.0),
+            character(0xd835, 5.0, 9.0),
+            character(0xdc00, 5.0, 9.0),
+            character(2, 9.0, 11.0),
+        ];
+        assert_eq!(texts(text), [("fi\u{1d400}-".to_owned(), false, 0)]);
+        assert_eq!(letters(0xfefb).as_deref(), Some("\u{644}\u{627}"));
+    }
+
+    #[test]
+    fn an_accent_of_its_own_joins_its_letter() {
+        let text = vec![character(0xb4, 1.0, 5.0), character(0x65, 0.5, 5.5), character(0x74, 5.5, 8.0)];
+        assert_eq!(texts(text), [("\u{e9}t".to_owned(), false, 0)]);
+    }
+
+    #[test]
+    fn unmapped_and_private_characters_are_suspicious_and_hidden_ones_counted() {
+        let mut text = vec![character(0x61, 0.0, 5.0), character(0xe001, 5.0, 9.0)];
+        text[0].flags.invisible = true;
+        let layer = words(&page(text));
+        assert!((layer.words[0].suspicious - 0.5).abs() < 1e-6);
+        assert!((layer.hidden_share - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn turned_and_outlying_characters_are_counted_not_kept() {
+        let mut text =
+            vec![character(0x61, 0.0, 5.0), character(0x62, 50.0, 55.0), character(0x63, 2000.0, 2005.0)];
+        text[1].angle = 1;
+        let layer = words(&page(text));
+        assert_eq!((layer.words.len(), layer.left_out), (1, 2));
+    }
+
+    #[test]
+    fn a_word_knows_the_link_over_its_centre() {
+        let link = |x0, x1| Link { bbox: Rect::new(x0, 0.0, x1, 10.0), uri: "https://example.org".into() };
+        let reply = PageReply {
+            links: vec![link(100.0, 200.0), link(0.0, 20.0)],
+            ..page(vec![character(0x61, 0.0, 5.0), blank(0x20, false), character(0x62, 50.0, 55.0)])
+        };
+        let links: Vec<Option<u32>> = words(&reply).words.iter().map(|w| w.link).collect();
+        assert_eq!(links, [Some(1), None]);
+    }
+
+    #[test]
+    fn senseless_characters_do_no_harm() {
+        let mut odd = character(0xffff_ffff, f32::NAN, 5.0);
+        odd.font = 77;
+        let far = Character { code: 0xdc00, font: 9, ..character(0, 1.0, f32::INFINITY) };
+        let layer = words(&page(vec![odd, far, character(0x110000, 3.0, 2.0), character(7, 0.0, 3.0)]));
+        assert_eq!(layer.words.iter().map(|w| w.text.as_str()).collect::<String>(), "\u{fffd}\u{fffd}");
+    }
+}
