@@ -1,7 +1,7 @@
 //! The run: its settings, its threads, and how they start and end.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -57,6 +57,8 @@ pub enum BatchError {
 pub struct Run<'a, E> {
     pub engine: &'a E,
     pub files: &'a [PlannedFile],
+    /// Inputs that cannot be looked into: they count as failed files. See [`super::inputs::Inputs`].
+    pub unreadable: &'a [(PathBuf, io::Error)],
     pub settings: &'a BatchSettings,
     /// Number of the signal that asks the run to stop; 0 = none.
     pub signal: &'a AtomicUsize,
@@ -166,8 +168,8 @@ pub fn run<E: Engine>(run: Run<'_, E>, stdout: &mut dyn Write, observe: &mut dyn
         model: OnceLock::new(),
     };
     let mut coordinator = Coordinator::new(&shared, run.journal, stdout, observe);
-    coordinator.begin();
-    if !shared.files.is_empty() {
+    coordinator.begin(run.unreadable);
+    if !shared.files.is_empty() && !shared.is_stopping() {
         std::thread::scope(|scope| coordinator.collect(scope));
     }
     coordinator.end()

@@ -144,7 +144,7 @@ impl Report {
         self.terminal.bar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stop_progress(&self) {
+    pub(super) fn stop_progress(&self) {
         if let Some(bar) = self.bar().take() {
             bar.finish_and_clear();
         }

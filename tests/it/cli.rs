@@ -93,7 +93,7 @@ fn the_report_of_a_run_says_what_it_cost() {
     docparse(dir.path()).args(arguments).assert().code(1);
     let text = std::fs::read_to_string(dir.path().join("stats.json")).unwrap();
     let stats: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(stats["run"]["files_failed"], 1);
+    assert_eq!((&stats["run"]["files"], &stats["run"]["files_failed"]), (&1.into(), &1.into()));
     assert!(stats["peak_rss_bytes"].as_u64().unwrap() > 1_000_000);
 }
 
