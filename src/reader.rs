@@ -165,7 +165,7 @@ impl Reader {
                 let verification = match read.settled {
                     0 => "verified",
                     n if n < read.regions.len() => "partly",
-                    _ => "unverified",
+                    _ => "settled",
                 };
                 Reading { regions: read.regions, verification, partial }
             }
