@@ -13,6 +13,7 @@ use crate::drafts::words::page_words;
 use crate::drafts::{PageWords, TextLayer};
 use crate::graphs::manifest::PackError;
 use crate::graphs::pack::Pack;
+use crate::graphs::runtime::{self, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelPage};
 use crate::page::{PageEvidence, Region, StopReason};
 use crate::raster::Raster;
@@ -56,7 +57,7 @@ pub struct PageOutput {
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     #[error(transparent)]
-    Runtime(#[from] crate::graphs::runtime::RuntimeError),
+    Runtime(#[from] runtime::RuntimeError),
     #[error(transparent)]
     Pack(#[from] PackError),
 }
@@ -78,14 +79,23 @@ struct Reading {
 }
 
 impl Reader {
-    pub fn new(settings: &ReaderSettings) -> Result<Reader, ReaderError> {
-        crate::graphs::runtime::environment()?;
+    /// A reader for the run's `worker` (0, 1, ...), which chooses among several devices.
+    pub fn new(settings: &ReaderSettings, worker: usize) -> Result<Reader, ReaderError> {
+        runtime::environment()?;
+        if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
+            runtime::provider(&settings.device, worker)?;
+        }
         let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads);
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
                 let pack = Pack::load(folder)?;
-                Some(Model::load(pack, &settings.decode, settings.threads)?)
+                let (provider, note) = runtime::provider(&settings.device, worker)?;
+                if let Some(note) = note.filter(|_| worker == 0) {
+                    tracing::info!("running on the CPU: {note}");
+                }
+                let options = SessionOptions { threads: settings.threads, provider };
+                Some(Model::load(pack, &settings.decode, options)?)
             }
         };
         Ok(Reader { nets, model, settings: settings.clone() })

@@ -122,6 +122,7 @@ fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Re
         Refusal::new(Outcome::Missing, format!("the program's own file is not known: {error}"))
     })?;
     let engine = NativeEngine {
+        readers: AtomicUsize::new(0),
         open: OpenOptions {
             raster,
             password,

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::manifest::{MANIFEST_FILE, Manifest, PackError};
 use super::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use super::runtime::SessionOptions;
 use crate::tokens::Grammar;
 use crate::tokens::vocabulary::Vocabulary;
 
@@ -48,23 +49,23 @@ impl Pack {
         check_files(&self.dir, &self.manifest, u64::MAX)
     }
 
-    /// The decode graph with `threads` intra-op threads.
-    pub fn decode_graph(&self, threads: usize) -> Result<OnnxDecodeGraph, PackError> {
+    /// The decode graph as `options` say.
+    pub fn decode_graph(&self, options: impl Into<SessionOptions>) -> Result<OnnxDecodeGraph, PackError> {
         OnnxDecodeGraph::load(
             &self.dir.join(&self.manifest.graphs.decode),
             self.manifest.dims.into(),
-            threads,
+            options,
         )
     }
 
-    /// The vision graph with `threads` intra-op threads.
-    pub fn vision_graph(&self, threads: usize) -> Result<VisionGraph, PackError> {
-        VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), threads)
+    /// The vision graph as `options` say.
+    pub fn vision_graph(&self, options: impl Into<SessionOptions>) -> Result<VisionGraph, PackError> {
+        VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), options)
     }
 
-    /// The prefill graph with `threads` intra-op threads.
-    pub fn prefill_graph(&self, threads: usize) -> Result<PrefillGraph, PackError> {
-        PrefillGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), threads)
+    /// The prefill graph as `options` say.
+    pub fn prefill_graph(&self, options: impl Into<SessionOptions>) -> Result<PrefillGraph, PackError> {
+        PrefillGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), options)
     }
 }
 
