@@ -24,17 +24,11 @@ pub fn stdout_bytes(page: &Page, header: &PageHeader, format: Format, output: &O
     text.into_bytes()
 }
 
+/// A failed page says so itself.
 fn marked(page: &Page, markdown: String, marker: bool) -> String {
-    let number = page.number;
-    let comment = match (page.status, &page.reason) {
-        // Two hyphens would end the comment.
-        (PageStatus::Failed, Some(reason)) => {
-            format!("page {number} failed: {}", reason.replace("--", "- -"))
-        }
-        (PageStatus::Failed, None) => format!("page {number} failed"),
-        _ if marker => format!("page {number}"),
-        _ => return markdown,
-    };
+    if !marker || page.status == PageStatus::Failed {
+        return markdown;
+    }
     let gap = if markdown.is_empty() { "" } else { "\n" };
-    format!("<!-- {comment} -->\n{gap}{markdown}")
+    format!("<!-- page {} -->\n{gap}{markdown}", page.number)
 }

@@ -254,6 +254,7 @@ impl Bench {
         let run_of = Run {
             engine: &self.engine,
             files: &files,
+            unreadable: &[],
             settings: &self.settings,
             signal: &self.engine.signal,
             journal,
@@ -534,6 +535,7 @@ fn a_reader_that_leaves_stdout_ends_the_run() {
     bench.settings.destination = Destination::Stdout;
     let (outcome, _) = bench.run_into(ClosedPipe);
     assert!(matches!(outcome.report.error, Some(BatchError::BrokenPipe)));
+    assert!(outcome.records.iter().all(|record| !matches!(record, Record::RunFinished(_))));
     assert!(bench.read_pages().len() < 300);
 }
 

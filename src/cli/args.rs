@@ -150,7 +150,7 @@ pub(crate) struct RunArguments {
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
 
-    /// Resolution at which PDF pages are rendered [default: what the model was made for, else 200].
+    /// Resolution at which PDF pages are rendered [default: 200, or more if the model wants it].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(36..=1200))]
     pub(crate) dpi: Option<u16>,
 

@@ -17,7 +17,7 @@ use super::report::Report;
 use crate::batch::engine::NativeEngine;
 use crate::batch::identity::PageSettings;
 use crate::batch::inputs::{InputArgument, Inputs, expand, split_list};
-use crate::batch::journal::{FileRecord, Journal, Record, finished_files};
+use crate::batch::journal::{FileRecord, Journal, finished_files};
 use crate::batch::output::{OutputError, has_output, write_atomic};
 use crate::batch::pages::PageRanges;
 use crate::batch::plan::{PlannedFile, plan};
@@ -141,33 +141,27 @@ fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Re
 }
 
 fn run(arguments: &ConvertArguments, prepared: Prepared, report: &mut Report) -> Result<Outcome, Refusal> {
-    let Prepared { inputs, files, settings, engine, mut journal, finished } = prepared;
-    for (path, error) in &inputs.unreadable {
-        let record = Record::FileFailed { file: path.display().to_string(), reason: error.to_string() };
-        report.record(&record);
-        if let Some(journal) = &mut journal {
-            journal.append(&record)?;
-        }
-    }
+    let Prepared { inputs, files, settings, engine, journal, finished } = prepared;
     for path in &inputs.empty {
         report.warning(&format!("no PDF or picture in `{}`", path.display()));
     }
     let signal = watch_signals()
         .map_err(|error| Refusal::new(Outcome::Failed, format!("signals cannot be watched: {error}")))?;
-    report.start_progress();
-    let batch =
-        Run { engine: &engine, files: &files, settings: &settings, signal: &signal, journal, finished };
+    if !files.is_empty() {
+        report.start_progress();
+    }
+    let batch = Run {
+        engine: &engine,
+        files: &files,
+        unreadable: &inputs.unreadable,
+        settings: &settings,
+        signal: &signal,
+        journal,
+        finished,
+    };
     let mut stdout = io::BufWriter::new(io::stdout().lock());
-    let unreadable = inputs.unreadable.len();
-    let done = runner::run(batch, &mut stdout, &mut |record| match record {
-        Record::RunFinished(summary) => {
-            let mut summary = summary.clone();
-            summary.files += unreadable;
-            summary.files_failed += unreadable;
-            report.record(&Record::RunFinished(summary));
-        }
-        record => report.record(record),
-    });
+    let done = runner::run(batch, &mut stdout, &mut |record| report.record(record));
+    report.stop_progress();
     if let Some(error) = &done.error
         && !matches!(error, BatchError::BrokenPipe)
     {
@@ -180,7 +174,7 @@ fn run(arguments: &ConvertArguments, prepared: Prepared, report: &mut Report) ->
     }
     // What could not be written because nobody reads it any more is no failure.
     let _ = stdout.flush();
-    Ok(Outcome::of(&done, unreadable))
+    Ok(Outcome::of(&done))
 }
 
 fn hints(error: &BatchError) -> Vec<String> {
@@ -290,9 +284,9 @@ fn raster_settings(arguments: &ConvertArguments, model: &ModelChoice) -> RasterS
         ModelChoice::Pack(folder) => locate::default_dpi(folder),
         ModelChoice::None => None,
     };
-    if let Some(dpi) = arguments.run.dpi.map(f32::from).or(of_pack) {
-        raster.dpi = dpi;
-    }
+    // The OCR and the layout network want the usual resolution whatever the model's is; a raster is easily made smaller.
+    let automatic = of_pack.map_or(raster.dpi, |dpi| dpi.max(raster.dpi));
+    raster.dpi = arguments.run.dpi.map_or(automatic, f32::from);
     raster
 }
 

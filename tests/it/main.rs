@@ -1,3 +1,5 @@
 //! The one integration-test binary: each further one would link the native runtimes again.
 
+mod cli;
+mod convert;
 mod pdf;
