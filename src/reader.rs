@@ -31,6 +31,8 @@ pub struct ReaderSettings {
     pub threads: usize,
     /// Save figures?
     pub figures: bool,
+    /// Give a small picture of every page?
+    pub page_pictures: bool,
 }
 
 /// Counters and seconds of one page; never part of page files.
@@ -50,6 +52,8 @@ pub struct PageOutput {
     pub page: Page,
     /// File name (`page-0001-figure-1.png`) and pixels of each figure to save.
     pub figures: Vec<(String, Raster)>,
+    /// The page as its boxes see it, made smaller, if it is asked for.
+    pub picture: Option<Raster>,
     pub stats: PageStats,
 }
 
@@ -146,7 +150,8 @@ impl Reader {
             verification: verification.into(),
             elements,
         };
-        PageOutput { page, figures, stats }
+        let picture = self.settings.page_pictures.then(|| small_picture(&words.raster));
+        PageOutput { page, figures, picture, stats }
     }
 
     /// The model's reading of the drafted page. Without a model, or where the model fails, the drafts stand as they are.
@@ -253,6 +258,18 @@ fn streams_cut_short(regions: &[Region]) -> Option<String> {
         (0, 0) => None,
         (loops, budgets) => Some(format!("{loops} regions looped, {budgets} ran out of their token budget")),
     }
+}
+
+/// Longest side of a page's small picture, px: small print can be read, and a page takes some 200 kB as JPEG.
+const PICTURE_SIDE: usize = 1400;
+
+fn small_picture(raster: &Raster) -> Raster {
+    let side = raster.width.max(raster.height);
+    if side <= PICTURE_SIDE {
+        return raster.clone();
+    }
+    let small = |length: usize| (length * PICTURE_SIDE / side).max(1);
+    raster.resized_area(small(raster.width), small(raster.height))
 }
 
 /// The pixels of every element that names a picture file. Boxes in points, `scale` pixels per point.

@@ -188,7 +188,7 @@ fn page_output(number: u32, partial: bool, figure: bool) -> PageOutput {
     };
     let figures = image.into_iter().map(|name| (name, Raster::filled(2, 2, [9; 3]))).collect();
     let seconds = BTreeMap::from([("ocr", 0.25)]);
-    PageOutput { page, figures, stats: PageStats { seconds, ..PageStats::default() } }
+    PageOutput { page, figures, picture: None, stats: PageStats { seconds, ..PageStats::default() } }
 }
 
 /// A folder of inputs, an output folder, and the settings of a run.

@@ -136,6 +136,7 @@ fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Re
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
+            page_pictures: settings.output.formats.contains(&Format::Html),
         },
     };
     Ok(Prepared { inputs, files, settings, engine, journal, finished })
@@ -203,6 +204,9 @@ fn output_settings(arguments: &ConvertArguments) -> Result<OutputSettings, Refus
     }
     if to_stdout && typed.figures {
         return Err(Refusal::arguments("`--figures` needs a folder to write to"));
+    }
+    if to_stdout && formats.contains(&Format::Html) {
+        return Err(Refusal::arguments("HTML is made of whole documents: it needs a folder to write to"));
     }
     if formats.is_empty() {
         formats = if to_stdout { vec![Format::Markdown] } else { OutputSettings::default().formats };

@@ -8,6 +8,7 @@ mod floats;
 mod flow;
 mod grid;
 mod headings;
+pub mod html;
 pub mod json;
 mod lists;
 pub mod markdown;
@@ -23,6 +24,7 @@ pub mod whole;
 
 pub use assemble::{PageContext, assemble, printed_area};
 pub use flow::{DocumentElement, Part};
+pub use html::write_html;
 pub use json::{DocumentError, PageHeader, page_json, read_page};
 pub use markdown::{page_markdown, page_text};
 pub use whole::{DocumentOutputs, write_document};
