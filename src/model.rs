@@ -14,6 +14,7 @@ use crate::graphs::GraphError;
 use crate::graphs::manifest::{PackError, Preprocessing};
 use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
 use crate::graphs::pack::Pack;
+use crate::graphs::runtime::SessionOptions;
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
 use crate::settings::{Acceptance, DecodeSettings};
@@ -72,8 +73,8 @@ pub struct DraftedPage<'a> {
 }
 
 impl Model {
-    /// Loads the sessions of `pack` with `threads` intra-op threads.
-    pub fn load(pack: Pack, decode: &DecodeSettings, threads: usize) -> Result<Model, PackError> {
+    /// Loads the sessions of `pack` as `options` say.
+    pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
         let table = &pack.manifest.acceptance;
         let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
             Acceptance::Lossless => AcceptanceRule::Lossless,
@@ -87,13 +88,13 @@ impl Model {
             ..LoopSettings::default()
         };
         Ok(Model {
-            vision: pack.vision_graph(threads)?,
-            prefill: pack.prefill_graph(threads)?,
-            decode: pack.decode_graph(threads)?,
+            vision: pack.vision_graph(options)?,
+            prefill: pack.prefill_graph(options)?,
+            decode: pack.decode_graph(options)?,
             pack,
             settings,
             budget_is_users: decode.max_tokens.is_some(),
-            threads,
+            threads: options.threads,
         })
     }
 

@@ -13,6 +13,7 @@ use crate::drafts::words::page_words;
 use crate::drafts::{PageWords, TextLayer};
 use crate::graphs::manifest::PackError;
 use crate::graphs::pack::Pack;
+use crate::graphs::runtime::{self, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelPage};
 use crate::page::{PageEvidence, Region, StopReason};
 use crate::raster::Raster;
@@ -30,6 +31,8 @@ pub struct ReaderSettings {
     pub threads: usize,
     /// Save figures?
     pub figures: bool,
+    /// Give a small picture of every page?
+    pub page_pictures: bool,
 }
 
 /// Counters and seconds of one page; never part of page files.
@@ -49,6 +52,8 @@ pub struct PageOutput {
     pub page: Page,
     /// File name (`page-0001-figure-1.png`) and pixels of each figure to save.
     pub figures: Vec<(String, Raster)>,
+    /// The page as its boxes see it, made smaller, if it is asked for.
+    pub picture: Option<Raster>,
     pub stats: PageStats,
 }
 
@@ -56,7 +61,7 @@ pub struct PageOutput {
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     #[error(transparent)]
-    Runtime(#[from] crate::graphs::runtime::RuntimeError),
+    Runtime(#[from] runtime::RuntimeError),
     #[error(transparent)]
     Pack(#[from] PackError),
 }
@@ -78,14 +83,23 @@ struct Reading {
 }
 
 impl Reader {
-    pub fn new(settings: &ReaderSettings) -> Result<Reader, ReaderError> {
-        crate::graphs::runtime::environment()?;
+    /// A reader for the run's `worker` (0, 1, ...), which chooses among several devices.
+    pub fn new(settings: &ReaderSettings, worker: usize) -> Result<Reader, ReaderError> {
+        runtime::environment()?;
+        if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
+            runtime::provider(&settings.device, worker)?;
+        }
         let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads);
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
                 let pack = Pack::load(folder)?;
-                Some(Model::load(pack, &settings.decode, settings.threads)?)
+                let (provider, note) = runtime::provider(&settings.device, worker)?;
+                if let Some(note) = note.filter(|_| worker == 0) {
+                    tracing::info!("running on the CPU: {note}");
+                }
+                let options = SessionOptions { threads: settings.threads, provider };
+                Some(Model::load(pack, &settings.decode, options)?)
             }
         };
         Ok(Reader { nets, model, settings: settings.clone() })
@@ -136,7 +150,8 @@ impl Reader {
             verification: verification.into(),
             elements,
         };
-        PageOutput { page, figures, stats }
+        let picture = self.settings.page_pictures.then(|| small_picture(&words.raster));
+        PageOutput { page, figures, picture, stats }
     }
 
     /// The model's reading of the drafted page. Without a model, or where the model fails, the drafts stand as they are.
@@ -165,7 +180,7 @@ impl Reader {
                 let verification = match read.settled {
                     0 => "verified",
                     n if n < read.regions.len() => "partly",
-                    _ => "unverified",
+                    _ => "settled",
                 };
                 Reading { regions: read.regions, verification, partial }
             }
@@ -243,6 +258,18 @@ fn streams_cut_short(regions: &[Region]) -> Option<String> {
         (0, 0) => None,
         (loops, budgets) => Some(format!("{loops} regions looped, {budgets} ran out of their token budget")),
     }
+}
+
+/// Longest side of a page's small picture, px: small print can be read, and a page takes some 200 kB as JPEG.
+const PICTURE_SIDE: usize = 1400;
+
+fn small_picture(raster: &Raster) -> Raster {
+    let side = raster.width.max(raster.height);
+    if side <= PICTURE_SIDE {
+        return raster.clone();
+    }
+    let small = |length: usize| (length * PICTURE_SIDE / side).max(1);
+    raster.resized_area(small(raster.width), small(raster.height))
 }
 
 /// The pixels of every element that names a picture file. Boxes in points, `scale` pixels per point.

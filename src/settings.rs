@@ -83,6 +83,8 @@ pub enum Format {
     Markdown,
     Json,
     Text,
+    /// A page to look at, for whole documents only. What it needs of each page is a picture.
+    Html,
 }
 
 /// What is written.

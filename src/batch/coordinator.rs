@@ -65,15 +65,19 @@ impl<'a, E: Engine> Coordinator<'a, E> {
         }
     }
 
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, unreadable: &[(PathBuf, io::Error)]) {
         let settings = self.shared.settings;
-        self.report.summary.files = self.shared.files.len();
+        let files = self.shared.files.len() + unreadable.len();
+        self.report.summary.files = files;
         self.tell(&Record::RunStarted {
             docparse: env!("CARGO_PKG_VERSION").to_owned(),
             settings_sha256: settings.settings_sha256.clone(),
             jobs: settings.jobs,
-            files: self.shared.files.len(),
+            files,
         });
+        for (path, error) in unreadable {
+            self.file_failed(path.display().to_string(), error.to_string());
+        }
     }
 
     pub(super) fn end(mut self) -> Report {
@@ -82,7 +86,10 @@ impl<'a, E: Engine> Coordinator<'a, E> {
         summary.signal = (signal != 0).then_some(signal as i32);
         summary.seconds = (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
         let finished = Record::RunFinished(summary.clone());
-        self.tell(&finished);
+        // Who left the pipe does not want to hear of it.
+        if !matches!(self.report.error, Some(BatchError::BrokenPipe)) {
+            self.tell(&finished);
+        }
         self.report
     }
 
@@ -94,16 +101,18 @@ impl<'a, E: Engine> Coordinator<'a, E> {
             Message::Warning { file, page, message } => {
                 self.tell(&Record::Warning { file: Some(file), page, message });
             }
-            Message::FileFailed { name, reason } => {
-                self.report.summary.files_failed += 1;
-                self.tell(&Record::FileFailed { file: name, reason });
-                self.stop_if_fail_fast();
-            }
+            Message::FileFailed { name, reason } => self.file_failed(name, reason),
             Message::FileOpened { file, info, selected, kept, wanted } => {
                 self.file_opened(file, info, selected, kept, wanted);
             }
             Message::PageDone { index, record, bytes } => self.page_done(index, record, bytes),
         }
+    }
+
+    fn file_failed(&mut self, file: String, reason: String) {
+        self.report.summary.files_failed += 1;
+        self.tell(&Record::FileFailed { file, reason });
+        self.stop_if_fail_fast();
     }
 
     fn file_opened(

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::output::{AtomicFile, OutputError, document_name, page_name};
-use crate::document::{DocumentError, DocumentOutputs, PageHeader, write_document};
+use crate::document::{DocumentError, DocumentOutputs, PageHeader, write_document, write_html};
 use crate::page::DocumentInfo;
 use crate::settings::{Format, OutputSettings};
 
@@ -38,7 +38,12 @@ pub fn finish_document(finished: &FinishedPages<'_>, output: &OutputSettings) ->
     };
     write_document(&page_files, finished.info, finished.header, output, outputs)
         .map_err(|error| output_error(finished.folder, error))?;
-    for file in [markdown, json, text].into_iter().flatten() {
+    let mut html = start(Format::Html)?;
+    if let Some(html) = &mut html {
+        write_html(&page_files, finished.info, finished.header, html)
+            .map_err(|error| output_error(finished.folder, error))?;
+    }
+    for file in [markdown, json, text, html].into_iter().flatten() {
         file.commit()?;
     }
     let json_is_wanted =

@@ -57,7 +57,7 @@ pub struct PageRecord {
     pub status: PageStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// CPU seconds by stage.
+    /// CPU seconds by stage; of `raster` (in another process) and `write`, seconds on the clock.
     pub seconds: BTreeMap<&'static str, f64>,
     pub counts: BTreeMap<&'static str, u64>,
     #[serde(flatten)]

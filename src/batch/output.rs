@@ -3,7 +3,8 @@
 //! ```text
 //! DIR/run.jsonl
 //! DIR/<input>/page-0001.json  page-0001.md  page-0001.txt  page-0001-figure-1.png   one set a page, the JSON last
-//! DIR/<input>/document.json   document.md   document.txt                            once all pages are there
+//!             page-0001.jpg                                                        with HTML only
+//! DIR/<input>/document.json   document.md   document.txt  document.html             once all pages are there
 //! ```
 
 use std::io::{self, Write};
@@ -91,12 +92,14 @@ pub fn extension(format: Format) -> &'static str {
         Format::Markdown => "md",
         Format::Json => "json",
         Format::Text => "txt",
+        Format::Html => "html",
     }
 }
 
-/// `page-0001.md`
+/// `page-0001.md`; for HTML the page's picture, `page-0001.jpg`.
 pub fn page_name(number: u32, format: Format) -> String {
-    format!("page-{number:04}.{}", extension(format))
+    let extension = if format == Format::Html { "jpg" } else { extension(format) };
+    format!("page-{number:04}.{extension}")
 }
 
 /// `document.md`
@@ -119,7 +122,13 @@ pub fn write_page(
     }
     let asked = settings.formats.iter().copied().filter(|&format| format != Format::Json);
     for format in asked.chain([Format::Json]) {
-        let bytes = page_bytes(&output.page, header, format, settings);
+        let bytes = match page_bytes(&output.page, header, format, settings) {
+            Some(bytes) => bytes,
+            None => match &output.picture {
+                Some(picture) => encoded_jpeg(picture).map_err(OutputError::at(folder))?,
+                None => continue,
+            },
+        };
         write_atomic(&folder.join(page_name(output.page.number, format)), &bytes)?;
     }
     Ok(())
@@ -129,6 +138,18 @@ fn encoded_png(raster: &Raster) -> io::Result<Vec<u8>> {
     use image::ImageEncoder;
     let mut bytes = Vec::new();
     image::codecs::png::PngEncoder::new(&mut bytes)
+        .write_image(&raster.rgb, raster.width as u32, raster.height as u32, image::ExtendedColorType::Rgb8)
+        .map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+/// Compresses pages about tenfold; at this quality letters have no visible halos.
+const JPEG_QUALITY: u8 = 80;
+
+fn encoded_jpeg(raster: &Raster) -> io::Result<Vec<u8>> {
+    use image::ImageEncoder;
+    let mut bytes = Vec::new();
+    image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY)
         .write_image(&raster.rgb, raster.width as u32, raster.height as u32, image::ExtendedColorType::Rgb8)
         .map_err(io::Error::other)?;
     Ok(bytes)
@@ -148,14 +169,14 @@ fn owned(name: &str) -> Option<Owned> {
     }
     let (stem, extension) = name.rsplit_once('.')?;
     let is_format = ["md", "json", "txt"].contains(&extension);
-    if stem == "document" && is_format {
+    if stem == "document" && (is_format || extension == "html") {
         return Some(Owned::Document);
     }
     let rest = stem.strip_prefix("page-")?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let number = rest[..digits].parse().ok()?;
     let is_page = match &rest[digits..] {
-        "" => is_format,
+        "" => is_format || extension == "jpg",
         tail => tail.starts_with("-figure-") && extension == "png",
     };
     (is_page && digits >= 4).then_some(Owned::Page(number))

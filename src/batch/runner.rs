@@ -1,7 +1,7 @@
 //! The run: its settings, its threads, and how they start and end.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -57,6 +57,8 @@ pub enum BatchError {
 pub struct Run<'a, E> {
     pub engine: &'a E,
     pub files: &'a [PlannedFile],
+    /// Inputs that cannot be looked into: they count as failed files. See [`super::inputs::Inputs`].
+    pub unreadable: &'a [(PathBuf, io::Error)],
     pub settings: &'a BatchSettings,
     /// Number of the signal that asks the run to stop; 0 = none.
     pub signal: &'a AtomicUsize,
@@ -166,8 +168,8 @@ pub fn run<E: Engine>(run: Run<'_, E>, stdout: &mut dyn Write, observe: &mut dyn
         model: OnceLock::new(),
     };
     let mut coordinator = Coordinator::new(&shared, run.journal, stdout, observe);
-    coordinator.begin();
-    if !shared.files.is_empty() {
+    coordinator.begin(run.unreadable);
+    if !shared.files.is_empty() && !shared.is_stopping() {
         std::thread::scope(|scope| coordinator.collect(scope));
     }
     coordinator.end()
@@ -206,7 +208,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
                     if let Some(jobs) = job_sender.take() {
                         // The first to be ready settles it; all workers load the same pack.
                         let _ = self.shared.model.set(model);
-                        self.start_openers(scope, &mut crew, jobs);
+                        self.start_openers(scope, &mut crew, &jobs);
                     }
                 }
                 Message::OpenerGone => crew.threads -= 1,
@@ -242,7 +244,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
         &self,
         scope: &'scope Scope<'scope, 'env>,
         crew: &mut Crew,
-        jobs: SyncSender<Job>,
+        jobs: &SyncSender<Job>,
     ) where
         'a: 'scope,
     {

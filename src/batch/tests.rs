@@ -188,7 +188,7 @@ fn page_output(number: u32, partial: bool, figure: bool) -> PageOutput {
     };
     let figures = image.into_iter().map(|name| (name, Raster::filled(2, 2, [9; 3]))).collect();
     let seconds = BTreeMap::from([("ocr", 0.25)]);
-    PageOutput { page, figures, stats: PageStats { seconds, ..PageStats::default() } }
+    PageOutput { page, figures, picture: None, stats: PageStats { seconds, ..PageStats::default() } }
 }
 
 /// A folder of inputs, an output folder, and the settings of a run.
@@ -238,10 +238,7 @@ impl Bench {
         self.run_into(Vec::new()).0
     }
 
-    fn run_into<W: std::io::Write>(&self, mut stdout: W) -> (Outcome, W)
-    where
-        W: std::fmt::Debug,
-    {
+    fn run_into<W: std::io::Write>(&self, mut stdout: W) -> (Outcome, W) {
         let files = self.planned();
         let (journal, finished) = match &self.settings.destination {
             Destination::Stdout => (None, Default::default()),
@@ -254,6 +251,7 @@ impl Bench {
         let run_of = Run {
             engine: &self.engine,
             files: &files,
+            unreadable: &[],
             settings: &self.settings,
             signal: &self.engine.signal,
             journal,
@@ -534,6 +532,7 @@ fn a_reader_that_leaves_stdout_ends_the_run() {
     bench.settings.destination = Destination::Stdout;
     let (outcome, _) = bench.run_into(ClosedPipe);
     assert!(matches!(outcome.report.error, Some(BatchError::BrokenPipe)));
+    assert!(outcome.records.iter().all(|record| !matches!(record, Record::RunFinished(_))));
     assert!(bench.read_pages().len() < 300);
 }
 

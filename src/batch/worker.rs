@@ -65,9 +65,10 @@ pub(super) fn deliver<E: Engine>(
             Ok(()) => None,
             Err(error) => return outbox.send(Message::Output(error)),
         },
-        None => {
-            settings.formats.first().map(|&format| stdout_bytes(&output.page, &file.header, format, settings))
-        }
+        None => settings
+            .formats
+            .first()
+            .and_then(|&format| stdout_bytes(&output.page, &file.header, format, settings)),
     };
     output.stats.seconds.insert("write", start.elapsed().as_secs_f64());
     for message in std::mem::take(&mut output.stats.warnings) {
@@ -100,7 +101,7 @@ pub(super) fn failed_output(number: u32, reason: String) -> PageOutput {
         verification: "unverified".into(),
         elements: Vec::new(),
     };
-    PageOutput { page, figures: Vec::new(), stats: PageStats::default() }
+    PageOutput { page, figures: Vec::new(), picture: None, stats: PageStats::default() }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -102,7 +102,10 @@ pub(crate) struct OutputArguments {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 
-    /// What to write: md, json, text (comma-separated or repeated) [default: md,json; to stdout: md].
+    /// What to write: md, json, text, html (comma-separated or repeated) [default: md,json; to stdout: md].
+    ///
+    /// html is one page per document to look at, `document.html`: the pages' pictures with the elements' boxes and, beside them,
+    /// their text, coloured by where it came from. It holds all it shows and is kept with `page-0001.jpg`, a picture a page.
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true)]
     pub(crate) format: Vec<FormatArgument>,
 
@@ -150,7 +153,7 @@ pub(crate) struct RunArguments {
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
 
-    /// Resolution at which PDF pages are rendered [default: what the model was made for, else 200].
+    /// Resolution at which PDF pages are rendered [default: 200, or more if the model wants it].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(36..=1200))]
     pub(crate) dpi: Option<u16>,
 
@@ -247,7 +250,12 @@ pub(crate) struct FormatArgument(pub(crate) Format);
 
 impl ValueEnum for FormatArgument {
     fn value_variants<'a>() -> &'a [Self] {
-        &[FormatArgument(Format::Markdown), FormatArgument(Format::Json), FormatArgument(Format::Text)]
+        &[
+            FormatArgument(Format::Markdown),
+            FormatArgument(Format::Json),
+            FormatArgument(Format::Text),
+            FormatArgument(Format::Html),
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -255,6 +263,7 @@ impl ValueEnum for FormatArgument {
             Format::Markdown => "md",
             Format::Json => "json",
             Format::Text => "text",
+            Format::Html => "html",
         }))
     }
 }

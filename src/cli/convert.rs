@@ -17,7 +17,7 @@ use super::report::Report;
 use crate::batch::engine::NativeEngine;
 use crate::batch::identity::PageSettings;
 use crate::batch::inputs::{InputArgument, Inputs, expand, split_list};
-use crate::batch::journal::{FileRecord, Journal, Record, finished_files};
+use crate::batch::journal::{FileRecord, Journal, finished_files};
 use crate::batch::output::{OutputError, has_output, write_atomic};
 use crate::batch::pages::PageRanges;
 use crate::batch::plan::{PlannedFile, plan};
@@ -122,6 +122,7 @@ fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Re
         Refusal::new(Outcome::Missing, format!("the program's own file is not known: {error}"))
     })?;
     let engine = NativeEngine {
+        readers: AtomicUsize::new(0),
         open: OpenOptions {
             raster,
             password,
@@ -135,39 +136,34 @@ fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Re
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
+            page_pictures: settings.output.formats.contains(&Format::Html),
         },
     };
     Ok(Prepared { inputs, files, settings, engine, journal, finished })
 }
 
 fn run(arguments: &ConvertArguments, prepared: Prepared, report: &mut Report) -> Result<Outcome, Refusal> {
-    let Prepared { inputs, files, settings, engine, mut journal, finished } = prepared;
-    for (path, error) in &inputs.unreadable {
-        let record = Record::FileFailed { file: path.display().to_string(), reason: error.to_string() };
-        report.record(&record);
-        if let Some(journal) = &mut journal {
-            journal.append(&record)?;
-        }
-    }
+    let Prepared { inputs, files, settings, engine, journal, finished } = prepared;
     for path in &inputs.empty {
         report.warning(&format!("no PDF or picture in `{}`", path.display()));
     }
     let signal = watch_signals()
         .map_err(|error| Refusal::new(Outcome::Failed, format!("signals cannot be watched: {error}")))?;
-    report.start_progress();
-    let batch =
-        Run { engine: &engine, files: &files, settings: &settings, signal: &signal, journal, finished };
+    if !files.is_empty() {
+        report.start_progress();
+    }
+    let batch = Run {
+        engine: &engine,
+        files: &files,
+        unreadable: &inputs.unreadable,
+        settings: &settings,
+        signal: &signal,
+        journal,
+        finished,
+    };
     let mut stdout = io::BufWriter::new(io::stdout().lock());
-    let unreadable = inputs.unreadable.len();
-    let done = runner::run(batch, &mut stdout, &mut |record| match record {
-        Record::RunFinished(summary) => {
-            let mut summary = summary.clone();
-            summary.files += unreadable;
-            summary.files_failed += unreadable;
-            report.record(&Record::RunFinished(summary));
-        }
-        record => report.record(record),
-    });
+    let done = runner::run(batch, &mut stdout, &mut |record| report.record(record));
+    report.stop_progress();
     if let Some(error) = &done.error
         && !matches!(error, BatchError::BrokenPipe)
     {
@@ -180,7 +176,7 @@ fn run(arguments: &ConvertArguments, prepared: Prepared, report: &mut Report) ->
     }
     // What could not be written because nobody reads it any more is no failure.
     let _ = stdout.flush();
-    Ok(Outcome::of(&done, unreadable))
+    Ok(Outcome::of(&done))
 }
 
 fn hints(error: &BatchError) -> Vec<String> {
@@ -208,6 +204,9 @@ fn output_settings(arguments: &ConvertArguments) -> Result<OutputSettings, Refus
     }
     if to_stdout && typed.figures {
         return Err(Refusal::arguments("`--figures` needs a folder to write to"));
+    }
+    if to_stdout && formats.contains(&Format::Html) {
+        return Err(Refusal::arguments("HTML is made of whole documents: it needs a folder to write to"));
     }
     if formats.is_empty() {
         formats = if to_stdout { vec![Format::Markdown] } else { OutputSettings::default().formats };
@@ -290,9 +289,9 @@ fn raster_settings(arguments: &ConvertArguments, model: &ModelChoice) -> RasterS
         ModelChoice::Pack(folder) => locate::default_dpi(folder),
         ModelChoice::None => None,
     };
-    if let Some(dpi) = arguments.run.dpi.map(f32::from).or(of_pack) {
-        raster.dpi = dpi;
-    }
+    // The OCR and the layout network want the usual resolution whatever the model's is; a raster is easily made smaller.
+    let automatic = of_pack.map_or(raster.dpi, |dpi| dpi.max(raster.dpi));
+    raster.dpi = arguments.run.dpi.map_or(automatic, f32::from);
     raster
 }
 

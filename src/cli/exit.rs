@@ -45,7 +45,7 @@ impl Outcome {
     }
 
     /// What stopped the run counts first, then what failed, then what is incomplete.
-    pub(crate) fn of(report: &Report, unreadable_inputs: usize) -> Outcome {
+    pub(crate) fn of(report: &Report) -> Outcome {
         match &report.error {
             Some(BatchError::Reader(_)) => return Outcome::Missing,
             Some(BatchError::Output(_)) => return Outcome::Output,
@@ -54,9 +54,7 @@ impl Outcome {
         }
         match report.summary {
             Summary { signal: Some(signal), .. } => Outcome::Stopped(u8::try_from(signal).unwrap_or(0)),
-            Summary { failed, files_failed, .. } if failed + files_failed + unreadable_inputs > 0 => {
-                Outcome::Failed
-            }
+            Summary { failed, files_failed, .. } if failed + files_failed > 0 => Outcome::Failed,
             Summary { partial, .. } if partial > 0 => Outcome::Partial,
             _ => Outcome::Done,
         }
@@ -74,7 +72,7 @@ mod tests {
     use super::*;
 
     fn code(summary: Summary, error: Option<BatchError>) -> u8 {
-        Outcome::of(&Report { summary, error, ..Report::default() }, 0).code()
+        Outcome::of(&Report { summary, error, ..Report::default() }).code()
     }
 
     #[test]

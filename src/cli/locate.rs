@@ -111,7 +111,8 @@ pub(crate) fn manifest(folder: &Path) -> Result<serde_json::Value, String> {
     serde_json::from_slice(&bytes).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-/// The resolution that the pack in `folder` was made for.
+/// The resolution of the rasters that the pack in `folder` reads.
 pub(crate) fn default_dpi(folder: &Path) -> Option<f32> {
-    manifest(folder).ok()?.get("dpi")?.as_f64().map(|dpi| dpi as f32)
+    let dpi = manifest(folder).ok()?.pointer("/preprocessing/default_dpi")?.as_f64()?;
+    Some(dpi as f32)
 }

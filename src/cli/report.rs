@@ -59,7 +59,7 @@ impl Terminal {
         };
         match self.style {
             Style::Text { color: true } => {
-                self.line(&format!("\x1b[{code}m{name}:\x1b[0m {}", escaped(message)))
+                self.line(&format!("\x1b[{code}m{name}:\x1b[0m {}", escaped(message)));
             }
             _ => self.line(&format!("{name}: {}", escaped(message))),
         }
@@ -144,7 +144,7 @@ impl Report {
         self.terminal.bar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stop_progress(&self) {
+    pub(super) fn stop_progress(&self) {
         if let Some(bar) = self.bar().take() {
             bar.finish_and_clear();
         }
@@ -265,9 +265,9 @@ fn acts_on_terminals(c: char) -> bool {
 pub(super) fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if acts_on_terminals(c) {
-            out.extend(c.escape_default())
+            out.extend(c.escape_default());
         } else {
-            out.push(c)
+            out.push(c);
         }
         out
     })

@@ -8,6 +8,7 @@ mod floats;
 mod flow;
 mod grid;
 mod headings;
+pub mod html;
 pub mod json;
 mod lists;
 pub mod markdown;
@@ -23,6 +24,7 @@ pub mod whole;
 
 pub use assemble::{PageContext, assemble, printed_area};
 pub use flow::{DocumentElement, Part};
+pub use html::write_html;
 pub use json::{DocumentError, PageHeader, page_json, read_page};
 pub use markdown::{page_markdown, page_text};
 pub use whole::{DocumentOutputs, write_document};
@@ -166,7 +168,8 @@ pub struct Page {
     pub reason: Option<String>,
     /// What the text layer was found to be: `none`, `used`, `garbage`, `incomplete`.
     pub text_layer: String,
-    /// `verified` where a model checked the drafts, `unverified` with `--model none`.
+    /// What a model checked: `verified` every draft, `partly` those that did not stand by their drafter's own confidence, `settled`
+    /// where all did, `unverified` with `--model none` or where the model failed.
     pub verification: String,
     pub elements: Vec<Element>,
 }

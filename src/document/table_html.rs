@@ -39,12 +39,13 @@ pub(crate) fn plain(html: &str) -> String {
     out.trim().to_string()
 }
 
-enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     Tag { name: String, attributes: &'a str },
     Text(String),
 }
 
-fn pieces(html: &str) -> Vec<Piece<'_>> {
+/// HTML as tags and text, entities decoded. Tag names are lower case.
+pub(crate) fn pieces(html: &str) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
     let mut rest = html;
     while !rest.is_empty() {
@@ -168,7 +169,7 @@ impl TableReader {
         while self.taken.get(self.col).is_some_and(|&free| free > row) {
             self.col += 1;
         }
-        let (rows, cols) = (number(attributes, "rowspan"), number(attributes, "colspan"));
+        let (rows, cols) = (span(attributes, "rowspan"), span(attributes, "colspan"));
         if self.col + cols > MOST {
             return;
         }
@@ -195,7 +196,8 @@ impl TableReader {
     }
 }
 
-fn number(attributes: &str, name: &str) -> usize {
+/// A `rowspan` or `colspan`, at least 1.
+pub(crate) fn span(attributes: &str, name: &str) -> usize {
     let lower = attributes.to_ascii_lowercase();
     let value = lower.find(name).map_or("", |at| &lower[at + name.len()..]);
     let value = value.trim_start_matches([' ', '=', '"', '\'']);

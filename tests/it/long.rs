@@ -7,7 +7,10 @@ const WORDS: [&str; 24] = [
     "harbour", "where", "boats", "returned", "slowly", "before", "evening", "while", "every", "lamp", "was",
     "lit", "again",
 ];
-const LINES: usize = 30;
+/// First words of the pages' paragraphs, in turn.
+pub(crate) const FIRST_WORDS: [&str; 3] = ["Nobody", "Sometimes", "Usually"];
+const PARAGRAPHS: usize = 3;
+const LINES: usize = 8;
 const WORDS_PER_LINE: usize = 11;
 
 /// A PDF of `page_count` pages of text. The pages whose numbers are in `broken` are listed in its page tree, but not there.
@@ -36,18 +39,23 @@ pub(crate) fn pdf(page_count: u32, broken: &[u32]) -> Vec<u8> {
     written(&objects)
 }
 
-/// A heading, three paragraphs and a page number.
+/// A heading, paragraphs and a page number.
 fn content(page: u32) -> String {
-    let mut out = format!("BT /Bold 18 Tf 72 770 Td (Chapter {page}) Tj ET\n");
+    let word = |number: usize| WORDS[(page as usize * 7 + number) % WORDS.len()];
+    let mut out = format!("BT /Bold 18 Tf 72 770 Td (Of {} and {}) Tj ET\n", word(3), word(17));
     let mut y = 730;
-    for line in 0..LINES {
-        let words = (0..WORDS_PER_LINE).map(|at| {
-            let number = page as usize * 7 + line * 13 + at * (5 + page as usize % 3);
-            WORDS[number % WORDS.len()]
-        });
-        let text = words.collect::<Vec<_>>().join(" ");
-        let _ = writeln!(out, "BT /Text 11 Tf 72 {y} Td ({text}) Tj ET");
-        y -= if line % 10 == 9 { 34 } else { 15 };
+    for paragraph in 0..PARAGRAPHS {
+        for line in 0..LINES {
+            let number = |at: usize| paragraph * 5 + line * 13 + at * (5 + page as usize % 3);
+            let mut words: Vec<&str> = (0..WORDS_PER_LINE).map(|at| word(number(at))).collect();
+            if line == 0 {
+                words[0] = FIRST_WORDS[(page as usize - 1) % FIRST_WORDS.len()];
+            }
+            let end = if line + 1 == LINES { "." } else { "" };
+            let _ = writeln!(out, "BT /Text 11 Tf 72 {y} Td ({}{end}) Tj ET", words.join(" "));
+            y -= 15;
+        }
+        y -= 20;
     }
     let _ = writeln!(out, "BT /Text 9 Tf 290 40 Td ({page}) Tj ET");
     out

@@ -1,6 +1,8 @@
 //! The one integration-test binary: each further one would link the native runtimes again.
 
 mod batch;
+mod cli;
+mod convert;
 mod documents;
 mod equivalence;
 mod golden;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use assert_cmd::Command;
+
 /// Inputs of the shared conversion, under `fixtures/pdf`.
 pub(crate) const CONVERTED: [&str; 8] = [
     "paper.pdf",
@@ -36,21 +38,20 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     repository("fixtures/pdf").join(name)
 }
 
-/// `docparse`, out of reach of the caller's settings.
-pub(crate) fn command() -> std::process::Command {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_docparse"));
-    command.env_remove("DOCPARSE_MODEL").env_remove("DOCPARSE_PASSWORD").env_remove("RUST_LOG");
+/// The program in `folder`, away from the variables that it reads.
+pub(crate) fn docparse(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docparse"));
+    command.current_dir(folder).timeout(Duration::from_secs(600));
+    for variable in ["DOCPARSE_MODEL", "DOCPARSE_PASSWORD", "NO_COLOR"] {
+        command.env_remove(variable);
+    }
     command
 }
 
-/// Runs `docparse convert` to its end.
+/// Runs `docparse convert` to its end, on the CPU: there the same input gives the same bytes.
 pub(crate) fn convert<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ran {
-    let mut command = command();
-    command.arg("convert").args(arguments);
-    let output = assert_cmd::Command::from_std(command)
-        .timeout(Duration::from_secs(600))
-        .output()
-        .expect("docparse starts and ends in time");
+    let output = docparse(&repository("")).args(["convert", "--device", "cpu"]).args(arguments).output();
+    let output = output.expect("docparse starts and ends in time");
     let stderr = String::from_utf8(output.stderr).expect("messages are UTF-8");
     Ran { code: output.status.code(), stdout: output.stdout, stderr }
 }
