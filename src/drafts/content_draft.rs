@@ -91,11 +91,9 @@ impl Writer<'_> {
 
     fn markup(&mut self, text: &str, confidence: f32, tokens: &GroundedTokens) {
         for (at, c) in text.char_indices() {
-            let id = if c.is_whitespace() {
-                tokens.space
-            } else {
-                self.grammar.vocabulary.char_token(c).unwrap_or(tokens.unknown)
-            };
+            let own =
+                if c.is_whitespace() { Some(tokens.space) } else { self.grammar.vocabulary.char_token(c) };
+            let (id, confidence) = Self::judged(own, confidence, tokens);
             let (Ok(start), Ok(end)) = (u32::try_from(at), u32::try_from(at + c.len_utf8())) else { return };
             self.push(id, confidence, Source::Table, ContentOrigin::Markup { start, end });
         }
@@ -164,6 +162,11 @@ impl Writer<'_> {
         if advance > 0.0 { width / advance } else { 0.0 }
     }
 
+    /// A character's token and confidence. A model cannot judge characters that its vocabulary lacks: they stand.
+    fn judged(token: Option<TokenId>, confidence: f32, tokens: &GroundedTokens) -> (TokenId, f32) {
+        token.map_or((tokens.unknown, 1.0), |token| (token, confidence))
+    }
+
     /// `placed`: the word has a place of its own.
     fn word(&mut self, word: &Word, place: WordPlace, placed: bool, tokens: &GroundedTokens) {
         if placed {
@@ -176,8 +179,8 @@ impl Writer<'_> {
         }
         for piece in self.grammar.vocabulary.pieces(&word.text) {
             let (Ok(start), Ok(end)) = (u32::try_from(piece.start), u32::try_from(piece.end)) else { return };
-            let id = piece.token.unwrap_or(tokens.unknown);
-            self.push(id, word.confidence, word.source, ContentOrigin::Piece { place, start, end });
+            let (id, confidence) = Self::judged(piece.token, word.confidence, tokens);
+            self.push(id, confidence, word.source, ContentOrigin::Piece { place, start, end });
         }
     }
 }

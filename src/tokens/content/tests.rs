@@ -55,6 +55,16 @@ fn a_line_is_y_pitch_and_words_with_their_left_edge() {
 }
 
 #[test]
+fn characters_that_the_vocabulary_lacks_are_not_up_for_judgement() {
+    let grammar = tiny();
+    let unsure = Word { confidence: 0.4, ..word("a\u{4e2d}", 100.0, 40.0, 130.0, 60.0) };
+    let draft = content_draft(&region(Kind::Text, vec![unsure]), &grammar, &mapping()).unwrap();
+    let confidences: Vec<f32> = draft.tokens.iter().map(|t| t.confidence).collect();
+    assert_eq!(draft.tokens[4].id, 100);
+    assert_eq!(confidences, [0.4, 0.4, 0.4, 0.4, 1.0, 0.4]);
+}
+
+#[test]
 fn a_changed_character_keeps_the_rest_of_the_word() {
     let grammar = tiny();
     let original = two_words();
