@@ -74,7 +74,7 @@ pub fn run(
     settings: &BenchSettings,
     progress: &mut dyn FnMut(&str),
 ) -> Result<BenchReport, BenchError> {
-    let mut reader = Reader::new(&engine.reader)?;
+    let mut reader = Reader::new(&engine.reader, 0)?;
     let identity = reader.model_id().ok_or(BenchError::NoModel)?;
     let pages = pages::drafted(files, &engine.open, &mut reader, settings, progress);
     if pages.is_empty() {

@@ -6,6 +6,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::batch::pages::PageRanges;
+use crate::batch::shard::Shard;
 use crate::settings::{Acceptance, Device, Drafters, Format};
 
 const EXIT_CODES: &str = "\
@@ -36,6 +37,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<ConvertArguments>),
+    Status(StatusArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
     Bench(BenchArguments),
@@ -114,6 +116,16 @@ pub(crate) struct OutputArguments {
     #[arg(long, conflicts_with = "overwrite")]
     pub(crate) resume: bool,
 
+    /// With `--resume`: only the files that failed, or a page of which did, in the run before.
+    ///
+    /// `--resume` alone does them again too, but has a look at every other file as well.
+    #[arg(long, requires = "resume")]
+    pub(crate) retry_failed: bool,
+
+    /// Print what would be done with each file, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
     /// Replace the output of an earlier run.
     #[arg(long)]
     pub(crate) overwrite: bool,
@@ -161,6 +173,17 @@ pub(crate) struct RunArguments {
     /// Give up on a page that takes longer than this to render.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) page_timeout: u32,
+
+    /// Give up on the pages of a file that are not begun this long after it was opened.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) file_timeout: Option<u32>,
+
+    /// Convert only part I of N of the files: `2/8`.
+    ///
+    /// Give every machine the same inputs and a number of its own. A hash of a file's place in the output folder says whose it
+    /// is: the parts are about equal in files, whatever their pages. All may write to one folder; each has its own journal.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
 
     /// Stop at the first page or file that fails.
     #[arg(long)]
@@ -213,6 +236,21 @@ pub(crate) struct MessageArguments {
     /// Write what the run cost to FILE as JSON: seconds by stage, counters, memory.
     #[arg(long, value_name = "FILE")]
     pub(crate) stats: Option<PathBuf>,
+}
+
+/// Say how far a run came: what is done, partial, failed and why, and what is left.
+///
+/// Reads the journals and the page files of an output folder, also while a run writes there. Exit code 0 if everything is done,
+/// 5 if pages are partial, 1 if something failed or is left.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArguments {
+    /// The output folder of a run.
+    #[arg(value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// List, inspect and verify model packs.

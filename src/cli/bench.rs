@@ -1,5 +1,6 @@
 //! `docparse bench`: decoding modes side by side. The table goes to stderr, the report to the file.
 
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::args::{BenchArguments, MessageArguments};
@@ -60,6 +61,7 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
     let model = locate::model(arguments.model.as_deref()).map_err(|error| missing(error.to_string()))?;
     let program = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
     Ok(NativeEngine {
+        readers: AtomicUsize::new(0),
         open: OpenOptions {
             raster: RasterSettings::default(),
             password: None,
@@ -73,6 +75,7 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
             third_party: locate::third_party(),
             threads: arguments.threads.max(1),
             figures: false,
+            page_pictures: false,
         },
     })
 }

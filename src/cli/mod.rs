@@ -9,6 +9,8 @@ mod locate;
 mod log;
 mod models;
 mod report;
+mod selection;
+mod status;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,7 @@ pub fn run() -> ExitCode {
         Err(error) => report::usage(&error),
         Ok(Arguments { command }) => match command {
             Command::Convert(arguments) => convert::convert(&arguments),
+            Command::Status(arguments) => status::status(&arguments),
             Command::Models(arguments) => models::models(&arguments),
             Command::Doctor(_) => doctor::doctor(),
             Command::Bench(arguments) => bench::bench(&arguments),

@@ -260,7 +260,7 @@ fn summary_line(summary: &Summary) -> String {
     line
 }
 
-fn counted(count: usize, thing: &str) -> String {
+pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -282,7 +282,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The same for a line of JSON, which stays JSON.
-fn escaped_json(line: &str) -> String {
+pub(super) fn escaped_json(line: &str) -> String {
     line.chars().fold(String::with_capacity(line.len()), |mut out, c| {
         if acts_on_terminals(c) {
             let _ = write!(out, "\\u{:04x}", u32::from(c));
