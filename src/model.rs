@@ -17,7 +17,7 @@ use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{GraphError, Prefix};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
-use crate::settings::{Acceptance, DecodeSettings};
+use crate::settings::{Acceptance, DecodeSettings, Drafters};
 use crate::tokens::content::{ContentDraft, read_region};
 use crate::tokens::trunk::{TrunkDraft, read_head};
 use crate::vision::{PixelMapping, fixed_grid};
@@ -32,6 +32,8 @@ pub struct Model {
     settings: LoopSettings,
     /// The token budget was given on the command line: drafts are cut by it too.
     budget_is_users: bool,
+    /// Streams without a draft are run.
+    reads_undrafted: bool,
     threads: usize,
 }
 
@@ -95,6 +97,7 @@ impl Model {
             max_branches: decode.max_branches,
             ..LoopSettings::default()
         };
+        let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;
         Ok(Model {
             vision: pack.vision_graph(options)?,
             prefill: pack.prefill_graph(options)?,
@@ -102,6 +105,7 @@ impl Model {
             pack,
             settings,
             budget_is_users: decode.max_tokens.is_some(),
+            reads_undrafted,
             threads: options.threads,
         })
     }
@@ -142,8 +146,12 @@ impl Model {
         let clock = Clock::start(self.threads);
         let input = fixed_grid(page.raster, page.words, page.dpi, grid);
         let rule = &self.settings.acceptance;
-        let drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
-        if input.cells.is_empty() || drafts.all_settled(&self.pack, rule) {
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
+        if !self.reads_undrafted {
+            drafts.settle_undrafted();
+        }
+        let unseen = page.regions.is_empty() && !self.reads_undrafted;
+        if input.cells.is_empty() || unseen || drafts.all_settled(&self.pack, rule) {
             return Ok(ModelPage {
                 regions: page.regions.iter().map(unverified).collect(),
                 trunk_cut: None,
@@ -219,6 +227,12 @@ impl Drafts {
             .map(|(&n, _)| n)
             .collect();
         Drafts { mapping, trunk, content, settled }
+    }
+
+    /// Regions whose content nobody drafted have none.
+    fn settle_undrafted(&mut self) {
+        let forks = self.trunk.regions.iter().enumerate().filter(|(_, r)| r.fork.is_some());
+        self.settled.extend(forks.map(|(n, _)| n).filter(|n| !self.content.contains_key(n)));
     }
 
     /// Does the whole drafted page stand whatever the model says?

@@ -310,6 +310,14 @@ pub struct DecodeTable {
     /// Most tokens of a content branch.
     pub max_tokens: usize,
     pub max_trunk_tokens: usize,
+    /// Does the model read what no drafter saw? `false` for a model that is too weak for it: where drafters look, it is asked only
+    /// about what they propose. Without drafters it always reads.
+    #[serde(default = "reads_undrafted")]
+    pub reads_undrafted: bool,
+}
+
+fn reads_undrafted() -> bool {
+    true
 }
 
 impl Manifest {
