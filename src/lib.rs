@@ -38,6 +38,9 @@ pub mod lines;
 /// Grids of cells from drawn lines, white columns or a network, and words put into them.
 pub mod tables;
 
+/// What captions, list marks, page numbers, rows of dots and typewriter fonts look like.
+pub mod patterns;
+
 /// ONNX graphs: the model pack's contract, its ONNX Runtime form, a scripted form for tests.
 pub mod graphs;
 

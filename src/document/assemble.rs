@@ -6,12 +6,13 @@ use crate::document::composed::Composed;
 use crate::document::escape::{BlockStart, inline};
 use crate::document::headings::{Body, Heading, heading_like, levels};
 use crate::document::lists::{Mark, is_mark_paragraph, lettered, list_levels};
-use crate::document::paragraphs::{face, paragraphs, typewriter};
+use crate::document::paragraphs::{face, footnotes, paragraphs};
 use crate::document::text::{Lines, Writer, lines_of, page_lines};
-use crate::document::{Element, ElementKind, Line, Style, markup, model_text};
+use crate::document::{Element, ElementKind, Line, Style, contents, markup, model_text};
 use crate::geometry::Rect;
 use crate::lines::{hull_of, median};
 use crate::page::{Kind, Link, Markup, Region, Word};
+use crate::patterns::{BULLET, monospaced};
 
 /// What assembly must know of the page besides its regions.
 #[derive(Clone, Copy, Debug)]
@@ -133,10 +134,15 @@ impl Assembly<'_> {
         if lines.is_empty() {
             return;
         }
+        if matches!(region.kind, Kind::Text | Kind::List | Kind::Reference | Kind::Other)
+            && let Some(entries) = contents::entries(&lines)
+        {
+            return self.contents(region, &entries);
+        }
         match region.kind {
             Kind::Code => self.code(region, &lines),
             Kind::Text | Kind::List | Kind::Reference | Kind::Other | Kind::Formula
-                if typewriter(&region.words) =>
+                if monospaced(&region.words) =>
             {
                 self.code(region, &lines);
             }
@@ -147,11 +153,22 @@ impl Assembly<'_> {
             Kind::Formula => self.formula_words(region, &lines),
             Kind::Header | Kind::Footer | Kind::PageNumber => self.plain(region, region.kind.into(), &lines),
             Kind::Caption | Kind::Footnote => {
-                for paragraph in paragraphs(lines) {
+                let note = region.kind == Kind::Footnote;
+                for paragraph in if note { footnotes(lines) } else { paragraphs(lines) } {
                     self.plain(region, region.kind.into(), &paragraph);
                 }
             }
             _ => self.running_text(region, lines),
+        }
+    }
+
+    /// A table of contents, each entry a list item.
+    fn contents(&mut self, region: &Region, entries: &[Vec<Vec<Word>>]) {
+        for entry in entries {
+            let lines: Lines = entry.iter().map(|line| line.iter().collect()).collect();
+            let text = self.writer.unwrapped(&lines);
+            let mark = Mark::of(&text.text, false).filter(|mark| matches!(mark, Mark::Ordered(_)));
+            self.item(region, mark.unwrap_or(Mark::None), text, &lines);
         }
     }
 
@@ -167,7 +184,13 @@ impl Assembly<'_> {
         let any_mark = parts.iter().any(|(_, text)| is_mark_paragraph(&text.text));
         let many_letters = parts.iter().filter(|(_, text)| lettered(&text.text)).count() > 1;
         let list = region.kind == Kind::List;
+        let mut program: Lines = Vec::new();
         for (lines, text) in parts {
+            if monospaced(lines.iter().flatten().copied()) && !BULLET.is_match(&text.text) {
+                program.extend(lines);
+                continue;
+            }
+            self.program(region, &mut program);
             let mark = Mark::of(&text.text, list || many_letters)
                 .or((list && !any_mark).then_some(Mark::None))
                 // The number of a reference is part of it.
@@ -175,7 +198,7 @@ impl Assembly<'_> {
             if region.kind == Kind::Text && heading_like(&lines, &text.text, &self.body) {
                 self.heading(region, ElementKind::Heading, text, &lines);
             } else if let Some(mark) = mark {
-                self.item(region, &mark, text, &lines);
+                self.item(region, mark, text, &lines);
             } else {
                 let kind = match region.kind {
                     Kind::Text | Kind::Other | Kind::Reference => region.kind.into(),
@@ -183,6 +206,15 @@ impl Assembly<'_> {
                 };
                 self.plain_text(region, kind, text, &lines);
             }
+        }
+        self.program(region, &mut program);
+    }
+
+    /// Writes the lines of program text that stood between paragraphs.
+    fn program(&mut self, region: &Region, lines: &mut Lines) {
+        if !lines.is_empty() {
+            self.code(region, lines);
+            lines.clear();
         }
     }
 
@@ -206,7 +238,7 @@ impl Assembly<'_> {
         self.put(region, kind, text, markdown, lines);
     }
 
-    fn item(&mut self, region: &Region, mark: &Mark, mut text: Composed, lines: &Lines) {
+    fn item(&mut self, region: &Region, mark: Mark, mut text: Composed, lines: &Lines) {
         let markdown = mark.item(&mut text, self.context.links);
         self.put(region, ElementKind::ListItem, text, markdown, lines);
     }

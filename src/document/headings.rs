@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::document::paragraphs::{Face, face, uniform};
-use crate::document::patterns::{BULLET, CAPTION, SECTION};
 use crate::document::text::Lines;
 use crate::lines::median;
+use crate::patterns::{BULLET, CAPTION, SECTION};
 
 static THREE_LETTERS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\p{Alphabetic}{3}").expect("a constant pattern"));

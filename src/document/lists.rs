@@ -2,10 +2,10 @@
 
 use crate::document::composed::Composed;
 use crate::document::escape::{BlockStart, inline};
-use crate::document::patterns::{BULLET, NUMBER};
 use crate::document::{Element, ElementKind};
 use crate::lines::rtl_share;
 use crate::page::Link;
+use crate::patterns::{BULLET, NUMBER};
 
 /// How a list item is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 pub mod assemble;
 mod code;
 mod composed;
+mod contents;
 mod escape;
 mod floats;
 mod flow;
@@ -15,7 +16,6 @@ pub mod markdown;
 mod markup;
 mod model_text;
 mod paragraphs;
-pub mod patterns;
 mod running;
 mod table_flow;
 mod table_html;

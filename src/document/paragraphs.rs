@@ -1,13 +1,15 @@
 //! Text lines of a region -> paragraphs: parted at indents, list marks, short last lines, gaps and changes of font.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use crate::document::patterns::{BULLET, MONO, NUMBER};
+use regex::Regex;
+
 use crate::document::text::{Lines, is_rtl, line_text};
 use crate::geometry::Rect;
-use crate::lines::{hull_of, median};
+use crate::lines::{hull_of, is_cjk, median};
 use crate::page::Word;
+use crate::patterns::{BULLET, NUMBER, monospaced};
 
 /// Font and weight.
 pub(crate) type Face = (Arc<str>, bool);
@@ -31,17 +33,6 @@ pub(crate) fn uniform(words: &[&Word], wanted: &Face) -> bool {
     words.iter().filter(|w| w.text.chars().nth(1).is_some()).all(|w| w.font == wanted.0 && w.bold == wanted.1)
 }
 
-/// Is this text set in a typewriter font? Text layers only: pictures have no fonts.
-pub(crate) fn typewriter<'a>(words: impl IntoIterator<Item = &'a Word>) -> bool {
-    let (mut all, mut mono) = (0, 0);
-    for word in words {
-        let count = word.text.chars().count();
-        all += count;
-        mono += if MONO.is_match(&word.font) { count } else { 0 };
-    }
-    mono as f32 > 0.8 * all as f32
-}
-
 /// Parts a region's lines into paragraphs.
 pub(crate) fn paragraphs(lines: Lines<'_>) -> Vec<Lines<'_>> {
     if lines.len() < 2 {
@@ -60,11 +51,65 @@ pub(crate) fn paragraphs(lines: Lines<'_>) -> Vec<Lines<'_>> {
     out
 }
 
+/// Parts the lines of footnotes: a note begins with a sign, or with the number after the one before.
+pub(crate) fn footnotes(lines: Lines<'_>) -> Vec<Lines<'_>> {
+    let text = |line: &[&Word]| line.iter().map(|w| w.text.as_str()).collect::<String>();
+    let mark = |line: &[&Word]| Mark::of(&text(line));
+    let mut out: Vec<Lines> = Vec::new();
+    let mut last = lines.first().map_or(Mark::None, |line| mark(line));
+    let mut open: Lines = Vec::new();
+    for line in lines {
+        let here = mark(&line);
+        let follows = match (last, here) {
+            (Mark::Sign, Mark::Sign) => true,
+            (Mark::Number(a), Mark::Number(b)) => b == a + 1,
+            (Mark::Sign, Mark::Number(1)) | (Mark::Number(_), Mark::Sign) => true,
+            _ => false,
+        };
+        if follows && !open.is_empty() {
+            out.push(std::mem::take(&mut open));
+            last = here;
+        }
+        open.push(line);
+    }
+    if !open.is_empty() {
+        out.push(open);
+    }
+    out.into_iter().flat_map(paragraphs).collect()
+}
+
+/// What a footnote begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Sign,
+    Number(u32),
+    None,
+}
+
+impl Mark {
+    fn of(text: &str) -> Mark {
+        let digits =
+            text.trim_start_matches('(').chars().take_while(char::is_ascii_digit).collect::<String>();
+        match digits.parse() {
+            Ok(number) if digits.len() <= 3 => Mark::Number(number),
+            _ if text.starts_with(['*', '∗', '†', '‡', '§', '¶', '⋆', '★']) => Mark::Sign,
+            _ => Mark::None,
+        }
+    }
+}
+
+/// How many lines up and down show how wide the text is set.
+const NEARBY: usize = 4;
+
 /// The measures of a region's lines.
 struct Block {
     boxes: Vec<Rect>,
     texts: Vec<String>,
     faces: Vec<Face>,
+    /// Lines of program text.
+    mono: Vec<bool>,
+    /// Do all lines begin with a label (`Name: Ada`)?
+    labelled: bool,
     rtl: bool,
     /// Median line height.
     size: f32,
@@ -78,8 +123,11 @@ impl Block {
     fn new(lines: &Lines) -> Block {
         let rtl = is_rtl(lines.iter().flatten());
         let boxes: Vec<Rect> = lines.iter().map(|l| hull_of(l.iter().copied())).collect();
+        let texts: Vec<String> = lines.iter().map(|l| line_text(l, rtl).text).collect();
         Block {
-            texts: lines.iter().map(|l| line_text(l, rtl).text).collect(),
+            mono: lines.iter().map(|l| monospaced(l.iter().copied())).collect(),
+            labelled: texts.iter().all(|t| LABEL.is_match(t)),
+            texts,
             faces: lines.iter().map(|l| face(l.iter().copied())).collect(),
             rtl,
             size: median(boxes.iter().map(Rect::height)),
@@ -96,6 +144,9 @@ impl Block {
         self.changes_face(lines, begin, k, gap)
             || gap > self.usual_gap + 0.45 * self.size
             || self.marked(begin, k)
+            || self.labelled
+            || self.mono[k] != self.mono[k - 1] && self.displayed(if self.mono[k] { k } else { k - 1 })
+            || self.forced(lines, k)
             || !self.rtl && (self.indented(k) || self.after_short_line(lines, k))
     }
 
@@ -122,6 +173,29 @@ impl Block {
             && before.x1 < self.right - 0.3 * self.size
     }
 
+    /// Is line `k` indented, or shorter than the others?
+    fn displayed(&self, k: usize) -> bool {
+        self.boxes[k].x0 > self.left + 0.8 * self.size || self.boxes[k].x1 < self.right - 2.0 * self.size
+    }
+
+    /// Did line `k - 1` end although the first word of line `k` had room in it?
+    fn forced(&self, lines: &Lines, k: usize) -> bool {
+        let Some(word) = lines[k].first() else { return false };
+        let first = word.text.chars().next().unwrap_or_default();
+        if first.is_lowercase() || is_cjk(first) || self.texts[k - 1].ends_with(['-', '\u{ad}', '\u{2010}']) {
+            return false;
+        }
+        let near = &self.boxes[k.saturating_sub(NEARBY)..(k + NEARBY).min(self.boxes.len())];
+        let left = near.iter().map(|b| b.x0).fold(f32::INFINITY, f32::min);
+        let right = near.iter().map(|b| b.x1).fold(f32::NEG_INFINITY, f32::max);
+        let before = &self.boxes[k - 1];
+        let room = if self.rtl { before.x0 - left } else { right - before.x1 };
+        let other_side = if self.rtl { right - before.x1 } else { before.x0 - left };
+        // Centred lines have room on both sides.
+        let room = if (room - other_side).abs() < 0.5 * self.size { room + other_side } else { room };
+        room > word.bbox.width() + 1.5 * self.size
+    }
+
     fn after_short_line(&self, lines: &Lines, k: usize) -> bool {
         let first = lines[k].first().and_then(|w| w.text.chars().next());
         lines.len() > 2
@@ -129,6 +203,10 @@ impl Block {
             && first.is_some_and(char::is_uppercase)
     }
 }
+
+/// A short label at the beginning of a line.
+static LABEL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\p{Lu}[^:.,;]{1,30}:(\s|$)").expect("a constant pattern"));
 
 /// Does a line begin with a bullet? A line may be nothing else.
 fn bulleted(text: &str) -> bool {
@@ -174,6 +252,30 @@ mod tests {
         assert_eq!(split(&lines), ["• a|more", "• b"]);
         let lines = [("1. a", 0.0, 200.0), ("more", 10.0, 200.0), ("2. b", 0.0, 200.0)];
         assert_eq!(split(&lines), ["1. a|more", "2. b"]);
+    }
+
+    #[test]
+    fn a_line_that_ends_although_the_next_word_had_room_ends_a_paragraph() {
+        let lines = [("Ada", 0.0, 90.0), ("London", 0.0, 100.0), ("1815", 0.0, 40.0), ("a", 0.0, 200.0)];
+        assert_eq!(split(&lines), ["Ada", "London", "1815|a"]);
+        let words = [
+            word("Jane", 70.0, 0.0, 130.0, 10.0),
+            word("Harbour", 40.0, 14.0, 90.0, 24.0),
+            word("Office", 95.0, 14.0, 160.0, 24.0),
+            word("Northwick", 60.0, 28.0, 140.0, 38.0),
+        ];
+        assert_eq!(paragraphs(lines_of(&words)).len(), 3);
+    }
+
+    #[test]
+    fn footnotes_begin_with_the_next_number_or_a_sign() {
+        let words = [
+            word("1See", 0.0, 0.0, 99.0, 10.0),
+            word("7", 0.0, 14.0, 5.0, 24.0),
+            word("more", 10.0, 14.0, 99.0, 24.0),
+            word("2There", 0.0, 28.0, 99.0, 38.0),
+        ];
+        assert_eq!(footnotes(lines_of(&words)).len(), 2);
     }
 
     #[test]

@@ -12,9 +12,13 @@ pub(crate) struct EdgeKey(u64);
 /// Longest text that can be a running line, characters.
 const LONGEST: usize = 200;
 
-/// The key of an element that stands at the edge of its page.
-pub(crate) fn edge_key(element: &Element, page_height: f32) -> Option<EdgeKey> {
-    use ElementKind::{Chart, Figure, Table};
+/// The key of an element that stands at the edge of its page. The title of a document may repeat on its pages; on the first it
+/// is none of the running lines.
+pub(crate) fn edge_key(element: &Element, page: u32, page_height: f32) -> Option<EdgeKey> {
+    use ElementKind::{Chart, Figure, Heading, Table, Title};
+    if page == 1 && matches!(element.kind, Title | Heading) {
+        return None;
+    }
     let edge = element.style.as_ref().is_some_and(|s| s.edge);
     if !edge
         || element.text.chars().nth(LONGEST - 1).is_some()
@@ -25,6 +29,8 @@ pub(crate) fn edge_key(element: &Element, page_height: f32) -> Option<EdgeKey> {
     let mut hasher = DefaultHasher::new();
     letters(&element.text).hash(&mut hasher);
     (element.bbox.y0 > 0.5 * page_height).hash(&mut hasher);
+    // The title of a document or a chapter often runs on its pages, in smaller type.
+    element.style.as_ref().filter(|s| s.exact).map(|s| (2.0 * s.size).round() as i32).hash(&mut hasher);
     Some(EdgeKey(hasher.finish()))
 }
 
@@ -53,17 +59,17 @@ impl RunningLines {
 
     /// Turns the running lines of a page into headers, footers and page numbers.
     pub(crate) fn mark(&self, page: &mut Page) {
-        let height = page.height;
+        let (height, number) = (page.height, page.number);
         for element in &mut page.elements {
             let known =
                 matches!(element.kind, ElementKind::Header | ElementKind::Footer | ElementKind::PageNumber);
-            if known || !edge_key(element, height).is_some_and(|key| self.holds(key)) {
+            if known || !edge_key(element, number, height).is_some_and(|key| self.holds(key)) {
                 continue;
             }
-            let number =
+            let is_number =
                 letters(&element.text).is_empty() && element.text.contains(|c: char| c.is_ascii_digit());
             element.kind = match element.bbox.y0 > 0.5 * height {
-                _ if number => ElementKind::PageNumber,
+                _ if is_number => ElementKind::PageNumber,
                 true => ElementKind::Footer,
                 false => ElementKind::Header,
             };

@@ -40,8 +40,8 @@ pub(crate) mod turn;
 /// A page's words: from the text layer, the OCR, or both.
 pub mod words;
 
+mod contents;
 pub mod order;
-pub mod patterns;
 mod reads;
 mod regions;
 mod running;

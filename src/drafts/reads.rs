@@ -8,8 +8,8 @@ use regex::Regex;
 use crate::lines::is_cjk;
 use crate::page::{Kind, Region, Word};
 
-use super::patterns::{CAPTION, monospaced, plain};
 use super::regions::{runs_of, tabular};
+use crate::patterns::{CAPTION, monospaced, plain};
 
 /// A figure with more words than this is text that stands oddly.
 const FIGURE_WORDS: usize = 40;
@@ -48,6 +48,7 @@ pub(super) fn second_thoughts(region: &Region) -> Verdict {
         Kind::Table if prose(words) => return Verdict::Rejected,
         Kind::Figure | Kind::Chart if tabular(words) => Kind::Table,
         Kind::Figure | Kind::Chart if words.len() > FIGURE_WORDS => return Verdict::Rejected,
+        Kind::Formula if long_words >= 1 && !has_mathematics(&text) => Kind::Text,
         Kind::Formula if long_words >= 3 && !text.contains(['=', '∑', '∫', '≤', '≥', '∈']) => {
             Kind::Text
         }
@@ -55,6 +56,17 @@ pub(super) fn second_thoughts(region: &Region) -> Verdict {
         other => other,
     };
     Verdict::Is(kind)
+}
+
+/// Does a text hold anything but words, numbers and punctuation?
+fn has_mathematics(text: &str) -> bool {
+    let sign = |c: char| {
+        "=+−<>≤≥±×÷/|^_{}∗*".contains(c)
+            || matches!(c, '\u{370}'..='\u{3ff}' | '\u{2070}'..='\u{209f}' | '\u{2190}'..='\u{22ff}' | '\u{1d400}'..='\u{1d7ff}')
+    };
+    let short = |w: &str| w.chars().filter(|c| c.is_alphabetic()).count() == 1;
+    let words = text.split_whitespace();
+    text.contains(sign) || 2 * words.clone().filter(|w| short(w)).count() > words.count()
 }
 
 fn heading(text: &str, words: &[Word], kind: Kind, long_words: usize) -> Kind {
@@ -127,6 +139,8 @@ mod tests {
     fn figure_full_of_words_is_rejected_and_formula_of_words_is_text() {
         let lines: Vec<&str> = SENTENCES.iter().chain(&SENTENCES).copied().collect();
         assert_eq!(verdict(Kind::Figure, &lines), Verdict::Rejected);
+        assert_eq!(verdict(Kind::Formula, &["SAMPLE PAPER"]), Verdict::Is(Kind::Text));
+        assert_eq!(verdict(Kind::Formula, &["sinc α"]), Verdict::Is(Kind::Formula));
         assert_eq!(verdict(Kind::Figure, &["Fig label"]), Verdict::Is(Kind::Figure));
         assert_eq!(verdict(Kind::Formula, &["where these words stand"]), Verdict::Is(Kind::Text));
     }

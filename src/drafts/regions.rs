@@ -6,8 +6,8 @@ use crate::lines::{chunks, hull_of, line_indices, lines_of, median};
 use crate::page::{Kind, Region, Word};
 use crate::tables::aligned;
 
-use super::patterns::{HEADING_NUMBER, MARK, plain};
 use super::reads::prose;
+use crate::patterns::{HEADING_NUMBER, MARK, plain};
 
 /// Words further apart than this many line heights belong to different runs.
 const RUN_GAP: f32 = 0.7;
@@ -160,6 +160,43 @@ pub(super) fn join_strays(regions: &mut [Region], left: &[Word]) -> Vec<Word> {
         }
     }
     out
+}
+
+/// The number of a heading or an item that stands alone on a line of one region goes to the region whose first line it leads.
+pub(super) fn join_numbers(regions: &mut Vec<Region>) {
+    let text = |k: Kind| matches!(k, Kind::Text | Kind::List | Kind::Title | Kind::Heading | Kind::Other);
+    let firsts: Vec<Option<Rect>> = regions
+        .iter()
+        .map(|r| lines_of(&r.words).first().filter(|_| text(r.kind)).map(|line| usual_box(line)))
+        .collect();
+    for at in 0..regions.len() {
+        if !text(regions[at].kind) {
+            continue;
+        }
+        let lines = lines_of(&regions[at].words);
+        for line in &lines {
+            let [number] = line.as_slice() else { continue };
+            if !(HEADING_NUMBER.is_match(&number.text) || MARK.is_match(&number.text)) {
+                continue;
+            }
+            let b = number.bbox;
+            let leads = |(_, f): &(usize, Rect)| {
+                let height = b.height().min(f.height());
+                let gap = f.x0 - b.x1;
+                b.overlap_y(f) > 0.7 * height
+                    && (0.0..2.5 * height).contains(&gap)
+                    && (0.7..1.4).contains(&(b.height() / f.height().max(1e-6)))
+            };
+            let firsts = firsts.iter().enumerate().filter_map(|(k, f)| f.filter(|_| k != at).map(|f| (k, f)));
+            if let Some((to, _)) = firsts.filter(leads).min_by(|a, b| a.1.x0.total_cmp(&b.1.x0)) {
+                regions[at].words.retain(|w| w.bbox != b);
+                regions[to].words.push(number.clone());
+                fit_box(&mut regions[to]);
+                fit_box(&mut regions[at]);
+            }
+        }
+    }
+    regions.retain(|r| !r.words.is_empty() || !text(r.kind));
 }
 
 /// A line's box with the usual top and bottom of its words: bullets and formula signs are often taller.
@@ -343,6 +380,18 @@ mod tests {
         words.extend(line(5, 0.0, 300.0));
         let got = assign(&words, &regions);
         assert_eq!(got.members.iter().map(Vec::len).collect::<Vec<_>>(), [0, 5, 0, 5]);
+    }
+
+    #[test]
+    fn a_lone_number_goes_to_the_heading_that_it_leads() {
+        let mut words = line(3, 0.0, 0.0);
+        words.push(word("1.1", 0.0, 20.0, 15.0, 30.0));
+        let mut regions = vec![
+            Region { words, ..region(Kind::Heading, [0.0, 0.0, 130.0, 30.0]) },
+            Region { words: line(2, 25.0, 20.0), ..region(Kind::Heading, [25.0, 20.0, 110.0, 30.0]) },
+        ];
+        join_numbers(&mut regions);
+        assert_eq!(regions.iter().map(|r| r.words.len()).collect::<Vec<_>>(), [3, 3]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::geometry::{Rect, hull};
 use crate::lines::{hull_of, median};
 use crate::page::{Kind, Region, Rules, Word};
 
-use super::patterns::{CAPTION, FOOTNOTE, IMPRINT, PAGE_NUMBER, plain};
 use super::regions::{line_boxes, runs_of};
+use crate::patterns::{CAPTION, FOOTNOTE, IMPRINT, PAGE_NUMBER, plain};
 
 /// Running matter stands in this outer share of what is printed, and of the page.
 const EDGE: f32 = 0.12;
@@ -18,6 +18,9 @@ const MOST_LINES: usize = 3;
 
 /// Type below this share of the body's size is small.
 const SMALL: f32 = 0.9;
+
+/// Type above this multiple of the body's size is large.
+const LARGE: f32 = 1.25;
 
 /// A page needs as many words beside its edge bands for these to be told from its text.
 const LEAST_BODY_WORDS: usize = 15;
@@ -42,6 +45,8 @@ pub(super) fn mark_running(regions: &mut [Region], sheet: Sheet) {
         let region = &regions[at];
         if is_running(region.kind) && !at_edge(region, sheet) {
             regions[at].kind = Kind::Text;
+        } else if region.kind == Kind::Header && stands_out(region, regions, sheet) {
+            regions[at].kind = Kind::Heading;
         } else if is_running(region.kind) && tight_to_body(at, regions, sheet) {
             let line = line_boxes(&region.words).len() == 1 && region.kind == Kind::Header;
             regions[at].kind = if line { Kind::Heading } else { Kind::Text };
@@ -54,6 +59,7 @@ pub(super) fn mark_running(regions: &mut [Region], sheet: Sheet) {
     }
     mark_bands(regions, sheet, Edge::Top);
     mark_bands(regions, sheet, Edge::Bottom);
+    free_below_title(regions);
     let length = |r: &Region| r.words.iter().map(|w| w.text.chars().count()).sum::<usize>();
     let all: usize = regions.iter().map(length).sum();
     let running: usize = regions.iter().filter(|r| is_running(r.kind)).map(length).sum();
@@ -90,6 +96,26 @@ fn tight_to_body(at: usize, regions: &[Region], sheet: Sheet) -> bool {
     size >= SMALL * sheet.body
         && !PAGE_NUMBER.is_match(&plain(&region.words))
         && regions.iter().enumerate().any(|(k, r)| k != at && text(r) && near(r))
+}
+
+/// Headers are set no larger than the text. What is larger, or bold and a little larger, is a title.
+fn stands_out(region: &Region, regions: &[Region], sheet: Sheet) -> bool {
+    let size = median(region.words.iter().map(|w| w.size));
+    let bold = |r: &Region| 2 * r.words.iter().filter(|w| w.bold).count() > r.words.len();
+    let plain_body =
+        regions.iter().any(|r| r.kind == Kind::Text && r.words.len() > LEAST_BODY_WORDS && !bold(r));
+    let letters = region.words.iter().flat_map(|w| w.text.chars()).filter(|c| c.is_alphabetic()).count();
+    let larger = size > LARGE * sheet.body || bold(region) && plain_body && size > 1.04 * sheet.body;
+    larger && letters >= 4 && !number_apart(&region.words) && !IMPRINT.is_match(&plain(&region.words))
+}
+
+/// Nothing below a page's title is a header.
+fn free_below_title(regions: &mut [Region]) {
+    let top = |r: &&Region| matches!(r.kind, Kind::Title | Kind::Heading);
+    let Some(bottom) = regions.iter().filter(top).map(|r| r.bbox.y1).reduce(f32::min) else { return };
+    for region in regions.iter_mut().filter(|r| r.kind == Kind::Header && r.bbox.y0 >= bottom) {
+        region.kind = Kind::Text;
+    }
 }
 
 fn is_page_number(region: &Region, sheet: Sheet) -> bool {

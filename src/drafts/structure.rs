@@ -10,17 +10,21 @@ use crate::page::{Kind, Region, Rules, Word};
 use crate::raster::Raster;
 use crate::tables::{drawn_tables, read_table};
 
+use super::contents::{part_contents, part_line_numbers};
 use super::order::{Direction, xycut};
-use super::patterns::{CAPTION, monospaced, plain};
 use super::reads::{Verdict, second_thoughts};
-use super::regions::{assign, bare_region, fit_box, group_leftover, grow_tables, join_strays, runs_of};
+use super::regions::{
+    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, runs_of,
+};
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
 use super::{PageNets, PageWords};
+use crate::patterns::{CAPTION, monospaced, plain};
 
 /// All regions of a page in reading order: headers first, footers and page numbers last. Every word of the page stands in exactly
 /// one region, in its words or in its cells. Figures and charts without words are kept if there is something to see in them.
 pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
-    let mut regions = filled_regions(page, nets);
+    let (line_numbers, words) = part_line_numbers(&page.words);
+    let mut regions = filled_regions(page, &words, nets);
     let sheet = sheet_of(page, &regions);
     if page.from_layer {
         part_all_footnotes(&mut regions, sheet.body);
@@ -34,6 +38,7 @@ pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
             region.kind = Kind::Code;
         }
     }
+    regions.extend(line_numbers);
     let mut regions = ordered(regions, page, sheet);
     for region in regions.iter_mut().filter(|r| r.kind == Kind::Table) {
         grid(region, &page.rules, nets);
@@ -42,9 +47,13 @@ pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
 }
 
 /// The layout's regions that stood second thoughts, with their words, and text regions for the words that are left.
-fn filled_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
+fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> Vec<Region> {
+    let (contents, words) = part_contents(words);
     let mut regions = nets.layout(&[]);
-    give_words(&mut regions, &page.words);
+    let in_contents =
+        |r: &Region| contents.iter().any(|c| r.bbox.intersection(&c.bbox) > 0.5 * r.bbox.area());
+    regions.retain(|r| !in_contents(r));
+    give_words(&mut regions, &words);
     let mut rejected = Vec::new();
     regions.retain_mut(|region| match second_thoughts(region) {
         Verdict::Is(kind) => {
@@ -59,14 +68,17 @@ fn filled_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
     if !rejected.is_empty() {
         let seen_again = nets.layout(&[Kind::Table, Kind::Figure]);
         regions.extend(replacements(seen_again, &rejected, &regions));
+        regions.retain(|r| !in_contents(r));
     }
     add_drawn_tables(&mut regions, page);
-    let left = give_words(&mut regions, &page.words);
+    let left = give_words(&mut regions, &words);
     let left = join_strays(&mut regions, &left);
     regions.retain_mut(|r| keeps(r, &page.raster));
     regions.iter_mut().for_each(fit_box);
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
     regions.extend(group_leftover(&left, &obstacles));
+    join_numbers(&mut regions);
+    regions.extend(contents);
     grow_tables(regions)
 }
 

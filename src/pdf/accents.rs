@@ -21,8 +21,9 @@ const MARKS: [(char, char); 12] = [
     ('\u{af}', '\u{304}'),
     ('\u{2dd}', '\u{30b}'),
 ];
-/// How far from its letter an accent may stand in content order, before and after.
-const REACH: (usize, usize) = (16, 8);
+/// How far from its letter an accent may stand in content order, before and after: pdfium may put the accents of a line at its
+/// end.
+const REACH: (usize, usize) = (400, 16);
 
 /// A character's part in an accented letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub static HEADING_NUMBER: LazyLock<Regex> =
 /// A bullet at the start of an item, with the space after it.
 pub static BULLET: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f0a7}\x{f0a3}\x{f0b7}\x{f0fc}\x{f0d8}\x{f06e}\x{f076}\x{f02d}\x{84}]|o)\s+",
+        r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f0a7}\x{f0a3}\x{f0b7}\x{f0fc}\x{f0d8}\x{f06e}\x{f076}\x{f02d}\x{f084}\x{84}]|o)\s+",
     )
 });
 
@@ -70,23 +70,66 @@ pub static FOOTNOTE: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"^\s*(?:[*∗†‡§¶]{1,3}|\(?\d{1,3}\)?|[¹²³⁰-⁹]+|[a-z])[.)]?\s*[\p{Lu}\p{Lo}“”\x22(‘]")
 });
 
+/// Dots in a row that lead the eye to a page number.
+pub const LEADER_DOTS: usize = 5;
+
+/// How many dots a word ends with, and whether it is nothing else.
+fn dots(word: &Word) -> (usize, bool) {
+    let dot = |c: &char| matches!(c, '.' | '·' | '…' | '․' | '_');
+    let count = word.text.chars().rev().take_while(dot).map(|c| if c == '…' { 3 } else { 1 }).sum();
+    (count, word.text.chars().all(|c| dot(&c)))
+}
+
+/// The last row of dots in a line: index of its first word (which may begin with text) and of the word after it.
+pub fn leader(line: &[Word]) -> Option<(usize, usize)> {
+    let mut found = None;
+    let (mut from, mut count) = (0, 0);
+    for (at, word) in line.iter().enumerate() {
+        let (here, only) = dots(word);
+        if !only {
+            count = 0;
+        }
+        if count == 0 {
+            from = at;
+        }
+        count += here;
+        if count >= LEADER_DOTS {
+            found = Some((from, at + 1));
+        }
+    }
+    found
+}
+
+/// A word without the dots at its end.
+pub fn undotted(word: &Word) -> Word {
+    let kept = word.text.trim_end_matches(['.', '·', '…', '․', '_']).len();
+    Word { text: word.text[..kept].into(), ..word.clone() }
+}
+
 /// Joined text of some words, as they come.
 pub fn plain(words: &[Word]) -> String {
     let parts: Vec<&str> = words.iter().map(|w| w.text.as_str()).collect();
     parts.join(" ")
 }
 
-/// Is this text set in a typewriter font? More than 80 % of its characters must be; pictures have no fonts.
-pub fn monospaced(words: &[Word]) -> bool {
-    let (mut all, mut mono) = (0usize, 0usize);
+/// An address of the web or of mail as a whole word.
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?i)^\W*(?:\S+@\S+\.\w+|(?:mailto:|https?://|ftp://|www\.)\S+|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,6}/\S*)\W*$",
+    )
+});
+
+/// Is this text set in a typewriter font, and more than addresses, which are often set so? More than 80 % of its characters must
+/// be; pictures have no fonts.
+pub fn monospaced<'a>(words: impl IntoIterator<Item = &'a Word>) -> bool {
+    let (mut all, mut mono, mut address) = (0usize, 0usize, 0usize);
     for word in words {
         let n = word.text.chars().count();
         all += n;
-        if MONO.is_match(&word.font) {
-            mono += n;
-        }
+        mono += if MONO.is_match(&word.font) { n } else { 0 };
+        address += if ADDRESS.is_match(&word.text) { n } else { 0 };
     }
-    all > 0 && mono as f32 > 0.8 * all as f32
+    mono as f32 > 0.8 * all as f32 && 2 * address <= all
 }
 
 #[cfg(test)]
@@ -129,6 +172,11 @@ mod tests {
             FOOTNOTE.is_match("1See the note")
                 && FOOTNOTE.is_match("* Corresponding")
                 && !FOOTNOTE.is_match("The")
+        );
+        assert!(
+            ADDRESS.is_match("<me@example.org>,")
+                && ADDRESS.is_match("example.org/a")
+                && !ADDRESS.is_match("a.b")
         );
         assert!(IMPRINT.is_match("© 2020 The Authors") && !IMPRINT.is_match("The authors"));
     }
