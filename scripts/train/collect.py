@@ -13,8 +13,9 @@ from .settings import DATA, RUNS
 
 
 def newest_check(folder: Path) -> dict:
-    """The last held-out figures in a run's log."""
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    """The last held-out figures in a run's log; nothing where it has not come to any yet."""
+    log = folder / "log.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     checks = [line for line in lines if "held_out" in line]
     return checks[-1] if checks else {}
 
