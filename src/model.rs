@@ -10,11 +10,11 @@ use crate::decode::{
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
-use crate::graphs::GraphError;
 use crate::graphs::manifest::{PackError, Preprocessing};
 use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
+use crate::graphs::{GraphError, Prefix};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
 use crate::settings::{Acceptance, DecodeSettings};
@@ -72,6 +72,14 @@ pub struct DraftedPage<'a> {
     pub regions: &'a [Region],
 }
 
+/// A page up to its decoding: what its decoding starts from.
+#[derive(Clone, Debug)]
+pub struct PreparedPage {
+    pub prefix: Prefix,
+    /// Nothing is settled: every stream runs.
+    pub drafts: PageDrafts,
+}
+
 impl Model {
     /// Loads the sessions of `pack` as `options` say.
     pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
@@ -100,6 +108,29 @@ impl Model {
 
     pub fn pack(&self) -> &Pack {
         &self.pack
+    }
+
+    /// The decoder itself, for measurements.
+    pub fn decoder(&mut self) -> &mut OnnxDecodeGraph {
+        &mut self.decode
+    }
+
+    pub fn loop_settings(&self) -> &LoopSettings {
+        &self.settings
+    }
+
+    /// Everything before a page's decoding. `None` for a page without ink.
+    pub fn prepare(&mut self, page: &DraftedPage<'_>) -> Result<Option<PreparedPage>, ModelError> {
+        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
+        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
+        if input.cells.is_empty() {
+            return Ok(None);
+        }
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, &self.settings.acceptance);
+        drafts.settled.clear();
+        let vision = self.vision.run(&input)?;
+        let prefix = self.prefill.run(&vision, &input)?;
+        Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop() }))
     }
 
     /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own

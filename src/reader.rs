@@ -14,7 +14,7 @@ use crate::drafts::{PageWords, TextLayer};
 use crate::graphs::manifest::PackError;
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::{self, SessionOptions};
-use crate::model::{DraftedPage, Model, ModelPage};
+use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
 use crate::page::{PageEvidence, Region, StopReason};
 use crate::raster::Raster;
 use crate::settings::{DecodeSettings, Device, ModelChoice};
@@ -109,6 +109,25 @@ impl Reader {
     pub fn model_id(&self) -> Option<(String, String)> {
         let pack = self.model.as_ref()?.pack();
         Some((pack.manifest.name.clone(), pack.sha256.clone()))
+    }
+
+    pub fn model_mut(&mut self) -> Option<&mut Model> {
+        self.model.as_mut()
+    }
+
+    /// Drafts one page up to its decoding, for measurements. `None` without a model and for a page without ink.
+    pub fn prepare(
+        &mut self,
+        evidence: PageEvidence,
+    ) -> Result<Option<(PreparedPage, TextLayer)>, ModelError> {
+        let scale = evidence.scale;
+        let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
+        let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
+        let regions = draft_regions(&words, &mut bound);
+        let Some(model) = &mut self.model else { return Ok(None) };
+        let page =
+            DraftedPage { raster: &words.raster, words: &words.words, dpi: scale * 72.0, regions: &regions };
+        Ok(model.prepare(&page)?.map(|prepared| (prepared, words.text_layer)))
     }
 
     /// Reads one page. Never fails: what goes wrong is in the page's status and reason.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::engine::Engine;
 use super::finish::{FinishedPages, finish_document};
@@ -74,6 +74,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
             settings_sha256: settings.settings_sha256.clone(),
             jobs: settings.jobs,
             files,
+            unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         });
         for (path, error) in unreadable {
             self.file_failed(path.display().to_string(), error.to_string());

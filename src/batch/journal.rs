@@ -1,17 +1,46 @@
-//! `run.jsonl` in the output folder: what happened, one JSON object a line, appended as it happens.
+//! `run.jsonl` in the output folder: what happened, one JSON object a line, appended as it happens. Shards of a run that write
+//! to one folder have a journal each, `run-2-of-8.jsonl`: appending is not safe on every network file system.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::output::OutputError;
+use super::shard::Shard;
 use crate::document::{PageHeader, PageStatus};
 
 /// Name of the journal in the output folder.
 pub const JOURNAL_NAME: &str = "run.jsonl";
+
+/// Is this the name of a journal?
+pub fn is_journal(name: &str) -> bool {
+    let Some(middle) = name.strip_prefix("run").and_then(|rest| rest.strip_suffix(".jsonl")) else {
+        return false;
+    };
+    let numbers = middle.strip_prefix('-').and_then(|rest| rest.split_once("-of-"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    middle.is_empty() || numbers.is_some_and(|(index, count)| is_number(index) && is_number(count))
+}
+
+/// The journals in `folder`, the one last written to at the end; none if there is no such folder.
+pub fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_journal) && entry.file_type()?.is_file() {
+            found.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
 
 /// Something that happened in a run. The journal and the JSON log have the same form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +51,8 @@ pub enum Record {
         settings_sha256: String,
         jobs: usize,
         files: usize,
+        /// When, in seconds since 1970.
+        unix_seconds: u64,
     },
     FileOpened {
         file: String,
@@ -99,13 +130,13 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Journal {
     file: File,
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl Journal {
     /// Opens the journal in `folder` for appending. A line that a killed run left unfinished is closed first.
-    pub fn open(folder: &Path) -> Result<Journal, OutputError> {
-        let path = folder.join(JOURNAL_NAME);
+    pub fn open(folder: &Path, shard: Option<Shard>) -> Result<Journal, OutputError> {
+        let path = folder.join(shard.map_or_else(|| JOURNAL_NAME.to_owned(), Shard::journal_name));
         let open = || -> io::Result<File> {
             let mut file = File::options().create(true).append(true).read(true).open(&path)?;
             if file.seek(SeekFrom::End(0))? > 0 {
@@ -130,7 +161,7 @@ impl Journal {
     }
 }
 
-/// The last record of each finished file in the journal in `folder`, by output folder. Lines that cannot be read are passed over.
+/// The last record of each finished file in the journals in `folder`, by output folder. Lines that cannot be read are passed over.
 pub fn finished_files(folder: &Path) -> HashMap<String, FileRecord> {
     #[derive(Deserialize)]
     struct Line {
@@ -138,10 +169,11 @@ pub fn finished_files(folder: &Path) -> HashMap<String, FileRecord> {
         #[serde(flatten)]
         record: FileRecord,
     }
-    let Ok(file) = File::open(folder.join(JOURNAL_NAME)) else { return HashMap::new() };
-    io::BufReader::new(file)
-        .split(b'\n')
-        .map_while(Result::ok)
+    journals(folder)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|path| File::open(path).ok())
+        .flat_map(|file| io::BufReader::new(file).split(b'\n').map_while(Result::ok))
         .filter_map(|line| serde_json::from_slice::<Line>(&line).ok())
         .filter(|line| line.event == "file")
         .map(|line| (line.record.output.clone(), line.record))
@@ -166,12 +198,12 @@ mod tests {
     #[test]
     fn a_torn_line_is_closed_and_passed_over() {
         let dir = tempfile::tempdir().unwrap();
-        Journal::open(dir.path()).unwrap().append(&Record::File(file_record("1-3"))).unwrap();
+        Journal::open(dir.path(), None).unwrap().append(&Record::File(file_record("1-3"))).unwrap();
         let path = dir.path().join(JOURNAL_NAME);
         let mut torn = std::fs::read(&path).unwrap();
         torn.extend_from_slice(b"{\"event\":\"fi");
         std::fs::write(&path, torn).unwrap();
-        Journal::open(dir.path()).unwrap().append(&Record::File(file_record("1-4"))).unwrap();
+        Journal::open(dir.path(), None).unwrap().append(&Record::File(file_record("1-4"))).unwrap();
         assert_eq!(finished_files(dir.path())["a"], file_record("1-4"));
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
     }

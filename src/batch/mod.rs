@@ -28,6 +28,12 @@ pub mod output;
 /// `run.jsonl`.
 pub mod journal;
 
+/// What became of the files of an output folder.
+pub mod status;
+
+/// Which part of the files one of several machines takes.
+pub mod shard;
+
 /// Which pages of an earlier run stand.
 pub mod resume;
 

@@ -31,6 +31,7 @@ fn open_file<E: Engine>(
     file: &PlannedFile,
 ) {
     let name = file.input.name.display().to_string();
+    let begun = Instant::now();
     let opened = file_sha256(&file.input.path)
         .map_err(|error| error.to_string())
         .and_then(|sum| Ok((sum, shared.engine.open(&file.input.path).map_err(|error| error.to_string())?)));
@@ -78,33 +79,51 @@ fn open_file<E: Engine>(
         kept,
         wanted: wanted.len(),
     });
-    feed(shared, jobs, outbox, &context, &mut source, &wanted);
+    let mut feed = Feed { shared, jobs, outbox, file: &context, begun };
+    feed.pages(&mut source, &wanted);
 }
 
-fn feed<E: Engine>(
-    shared: &Shared<'_, E>,
-    jobs: &SyncSender<Job>,
-    outbox: &Outbox,
-    file: &Arc<FileContext>,
-    source: &mut E::Source,
-    wanted: &[u32],
-) {
-    for &number in wanted {
-        if shared.is_stopping() {
-            return;
-        }
-        let start = Instant::now();
-        match source.page(number) {
-            Ok(evidence) => {
-                let seconds = start.elapsed().as_secs_f64();
-                if jobs.send(Job { file: Arc::clone(file), evidence, seconds }).is_err() {
-                    return;
-                }
+/// A file whose pages are sent to the workers.
+struct Feed<'a, 'b, E> {
+    shared: &'a Shared<'b, E>,
+    jobs: &'a SyncSender<Job>,
+    outbox: &'a Outbox,
+    file: &'a Arc<FileContext>,
+    begun: Instant,
+}
+
+impl<E: Engine> Feed<'_, '_, E> {
+    fn pages(&mut self, source: &mut E::Source, wanted: &[u32]) {
+        for &number in wanted {
+            if self.shared.is_stopping() {
+                return;
             }
-            // The renderer's process may have got the signal too.
-            Err(_) if shared.is_stopping() => return,
-            Err(error) => deliver(shared, outbox, file, failed_output(number, error.to_string())),
+            if let Some(limit) = self.shared.settings.file_timeout
+                && self.begun.elapsed() >= limit
+            {
+                self.fail(
+                    number,
+                    format!("not begun within the file's {} s (`--file-timeout`)", limit.as_secs()),
+                );
+                continue;
+            }
+            let start = Instant::now();
+            match source.page(number) {
+                Ok(evidence) => {
+                    let seconds = start.elapsed().as_secs_f64();
+                    if self.jobs.send(Job { file: Arc::clone(self.file), evidence, seconds }).is_err() {
+                        return;
+                    }
+                }
+                // The renderer's process may have got the signal too.
+                Err(_) if self.shared.is_stopping() => return,
+                Err(error) => self.fail(number, error.to_string()),
+            }
         }
+    }
+
+    fn fail(&self, number: u32, reason: String) {
+        deliver(self.shared, self.outbox, self.file, failed_output(number, reason));
     }
 }
 

@@ -49,6 +49,11 @@ impl PageRanges {
             .next()
     }
 
+    /// The last page that is asked for; `None` if that depends on the document.
+    pub fn last(&self) -> Option<u32> {
+        self.ranges.last().and_then(|&(_, last)| last)
+    }
+
     fn merged(mut ranges: Vec<(u32, Option<u32>)>) -> Self {
         ranges.sort_by_key(|&(first, _)| first);
         let mut merged: Vec<(u32, Option<u32>)> = Vec::new();

@@ -1,11 +1,10 @@
 //! Which folder each input is written to, settled before any work: no two inputs share one.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::inputs::InputFile;
-use super::journal::JOURNAL_NAME;
+use super::journal::is_journal;
 
 /// An input with its output folder, relative to the output root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub fn plan(files: Vec<InputFile>) -> Result<Vec<PlannedFile>, Collision> {
     let mut planned = Vec::with_capacity(files.len());
     for input in files {
         let short = without_extension(&input.relative);
-        let reserved = short == Path::new(JOURNAL_NAME);
+        let reserved = short.to_str().is_some_and(is_journal);
         let folder = if shared[&short] > 1 || reserved { input.relative.clone() } else { short };
         if let Some(first) = taken.insert(folder.clone(), input.name.clone()) {
             return Err(Collision { first, second: input.name, folder });
@@ -56,10 +55,14 @@ fn without_repeats(files: Vec<InputFile>) -> Vec<InputFile> {
         .collect()
 }
 
-/// `a/b.tar.pdf` -> `a/b.tar`. A name that is nothing but an extension keeps it.
+/// `a/b.tar.pdf` -> `a/b.tar`. A name that is nothing but an extension keeps it, and so does one that would lead elsewhere:
+/// what is left of `...pdf` is the folder above.
 fn without_extension(path: &Path) -> PathBuf {
-    let stem = path.file_stem().map_or_else(|| OsString::from("input"), OsString::from);
-    path.with_file_name(stem)
+    match path.file_stem() {
+        None => path.with_file_name("input"),
+        Some(stem) if stem == "." || stem == ".." => path.to_path_buf(),
+        Some(stem) => path.with_file_name(stem),
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +106,20 @@ mod tests {
     }
 
     #[test]
+    fn no_folder_is_or_lies_outside_the_output_folder() {
+        for name in [".pdf", "..pdf", "...pdf", "....pdf", "a/...pdf", "a/..pdf"] {
+            let planned = plan(vec![file(name, name)]).unwrap();
+            let mut parts = planned[0].folder.components();
+            assert!(parts.all(|part| matches!(part, std::path::Component::Normal(_))), "{name}: {planned:?}");
+            assert_eq!(planned[0].folder.components().count(), Path::new(name).components().count());
+        }
+    }
+
+    #[test]
     fn no_folder_takes_the_name_of_the_journal() {
-        assert_eq!(folders(vec![file("run.jsonl.pdf", "run.jsonl.pdf")]), ["run.jsonl.pdf"]);
+        for name in ["run.jsonl.pdf", "run-1-of-20.jsonl.pdf"] {
+            assert_eq!(folders(vec![file(name, name)]), [name]);
+        }
+        assert_eq!(folders(vec![file("run-1-of-.jsonl.pdf", "run-1-of-.jsonl.pdf")]), ["run-1-of-.jsonl"]);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Scope;
+use std::time::Duration;
 
 use super::coordinator::Coordinator;
 use super::engine::Engine;
@@ -36,6 +37,8 @@ pub struct BatchSettings {
     pub existing: Existing,
     /// Stop at the first page or file that fails.
     pub fail_fast: bool,
+    /// Pages of a file that are not begun when this long has passed since it was opened fail.
+    pub file_timeout: Option<Duration>,
     /// See [`super::identity::PageSettings`].
     pub settings_sha256: String,
 }

@@ -219,6 +219,7 @@ impl Bench {
             destination: Destination::Folder(dir.path().join("out")),
             existing: Existing::Refuse,
             fail_fast: false,
+            file_timeout: None,
             settings_sha256: "settings".into(),
         };
         Bench { dir, settings, engine: FakeEngine::default() }
@@ -244,7 +245,7 @@ impl Bench {
             Destination::Stdout => (None, Default::default()),
             Destination::Folder(root) => {
                 fs::create_dir_all(root).unwrap();
-                (Some(Journal::open(root).unwrap()), finished_files(root))
+                (Some(Journal::open(root, None).unwrap()), finished_files(root))
             }
         };
         let mut records = Vec::new();
@@ -563,4 +564,17 @@ fn output_that_cannot_be_written_stops_the_run() {
     let outcome = bench.run();
     assert!(matches!(outcome.report.error, Some(BatchError::Output(_))));
     assert!(bench.read_pages().is_empty());
+}
+
+#[test]
+fn pages_that_a_file_has_no_time_for_fail_and_the_next_file_has_its_own() {
+    let mut bench = Bench::new(&[("a.pdf", "pages 40 slow 1 slow 2 slow 3 slow 4"), ("b.pdf", "pages 1")]);
+    (bench.settings.jobs, bench.settings.file_timeout) = (1, Some(Duration::from_millis(60)));
+    let outcome = bench.run();
+    let summary = &outcome.report.summary;
+    assert_eq!((summary.pages, summary.files_failed), (41, 0));
+    assert!(summary.ok >= 2 && summary.failed >= 30, "{summary:?}");
+    assert!(bench.tree().contains_key("b/page-0001.md"));
+    let journal = fs::read_to_string(bench.out().join("run.jsonl")).unwrap();
+    assert!(journal.contains("`--file-timeout`"));
 }

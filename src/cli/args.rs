@@ -6,6 +6,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::batch::pages::PageRanges;
+use crate::batch::shard::Shard;
 use crate::settings::{Acceptance, Device, Drafters, Format};
 
 const EXIT_CODES: &str = "\
@@ -36,8 +37,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<ConvertArguments>),
+    Status(StatusArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
+    Bench(BenchArguments),
 }
 
 /// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.
@@ -113,6 +116,16 @@ pub(crate) struct OutputArguments {
     #[arg(long, conflicts_with = "overwrite")]
     pub(crate) resume: bool,
 
+    /// With `--resume`: only the files that failed, or a page of which did, in the run before.
+    ///
+    /// `--resume` alone does them again too, but has a look at every other file as well.
+    #[arg(long, requires = "resume")]
+    pub(crate) retry_failed: bool,
+
+    /// Print what would be done with each file, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
     /// Replace the output of an earlier run.
     #[arg(long)]
     pub(crate) overwrite: bool,
@@ -160,6 +173,17 @@ pub(crate) struct RunArguments {
     /// Give up on a page that takes longer than this to render.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) page_timeout: u32,
+
+    /// Give up on the pages of a file that are not begun this long after it was opened.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) file_timeout: Option<u32>,
+
+    /// Convert only part I of N of the files: `2/8`.
+    ///
+    /// Give every machine the same inputs and a number of its own. A hash of a file's place in the output folder says whose it
+    /// is: the parts are about equal in files, whatever their pages. All may write to one folder; each has its own journal.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
 
     /// Stop at the first page or file that fails.
     #[arg(long)]
@@ -214,6 +238,21 @@ pub(crate) struct MessageArguments {
     pub(crate) stats: Option<PathBuf>,
 }
 
+/// Say how far a run came: what is done, partial, failed and why, and what is left.
+///
+/// Reads the journals and the page files of an output folder, also while a run writes there. Exit code 0 if everything is done,
+/// 5 if pages are partial, 1 if something failed or is left.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArguments {
+    /// The output folder of a run.
+    #[arg(value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// List, inspect and verify model packs.
 #[derive(Args, Debug)]
 pub(crate) struct ModelsArguments {
@@ -244,6 +283,45 @@ pub(crate) enum ModelsCommand {
 /// Exit code 3 if nothing can be converted.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {}
+
+/// Measure decoding on the given documents: all modes by turns, with the same weights.
+///
+/// A table goes to stderr, the whole report to the JSON file. Nothing is converted.
+#[derive(Args, Debug)]
+pub(crate) struct BenchArguments {
+    /// Files and directories.
+    #[arg(value_name = "DOCUMENT", required = true)]
+    pub(crate) documents: Vec<PathBuf>,
+
+    /// Where the report is written.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: PathBuf,
+
+    /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) repetitions: usize,
+
+    /// First pages of each document that are used.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) pages: usize,
+
+    /// Cut the content of a region to this many tokens.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<usize>,
+
+    /// Share of drafted text tokens that are made wrong where drafts must be lossless.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
+    pub(crate) draft_error: f32,
+
+    /// Model pack: a folder or a name [default: nano].
+    #[arg(long, value_name = "DIR|NAME", env = "DOCPARSE_MODEL", hide_env_values = true,
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) model: Option<String>,
+
+    /// Threads of a session; with 1, seconds are CPU seconds.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormatArgument(pub(crate) Format);

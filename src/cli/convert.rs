@@ -13,7 +13,8 @@ use signal_hook::flag;
 use super::args::{ConvertArguments, DecodeArguments, InputArguments};
 use super::exit::Outcome;
 use super::locate;
-use super::report::Report;
+use super::report::{self, Report};
+use super::selection;
 use crate::batch::engine::NativeEngine;
 use crate::batch::identity::PageSettings;
 use crate::batch::inputs::{InputArgument, Inputs, expand, split_list};
@@ -22,6 +23,7 @@ use crate::batch::output::{OutputError, has_output, write_atomic};
 use crate::batch::pages::PageRanges;
 use crate::batch::plan::{PlannedFile, plan};
 use crate::batch::runner::{self, BatchError, BatchSettings, Run};
+use crate::batch::shard::Shard;
 use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
@@ -61,7 +63,17 @@ impl From<OutputError> for Refusal {
 /// Runs `convert`.
 pub(super) fn convert(arguments: &ConvertArguments) -> Outcome {
     let mut report = Report::new(&arguments.messages);
-    match prepare(arguments, &report).and_then(|prepared| run(arguments, prepared, &mut report)) {
+    let result = named_files(arguments).and_then(|(inputs, files, output)| {
+        if arguments.output.dry_run {
+            let destination = destination(&arguments.output.output);
+            check_existing(&destination, existing(arguments), &files)?;
+            let text = selection::dry_run(&files, &destination, existing(arguments))?;
+            return Ok(report::print(&text));
+        }
+        let prepared = prepare(arguments, inputs, files, output, &report)?;
+        run(arguments, prepared, &mut report)
+    });
+    match result {
         Ok(outcome) => outcome,
         Err(Refusal { outcome, message, hints }) => {
             report.error(&message, &hints);
@@ -80,23 +92,40 @@ struct Prepared {
     finished: HashMap<String, FileRecord>,
 }
 
-fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Refusal> {
+/// The files that this run takes, each with its place.
+fn named_files(arguments: &ConvertArguments) -> Result<(Inputs, Vec<PlannedFile>, OutputSettings), Refusal> {
     let output = output_settings(arguments)?;
-    let destination = destination(&arguments.output.output);
-    let password = password(&arguments.input)?;
-    check_stats_place(arguments.messages.stats.as_deref())?;
-
     let mut inputs = inputs(arguments)?;
-    let files = plan(std::mem::take(&mut inputs.files)).map_err(|collision| {
+    let mut files = plan(std::mem::take(&mut inputs.files)).map_err(|collision| {
         Refusal::arguments(collision.to_string())
             .hint("name a folder that holds both, so that their own folders are kept, or convert them to different folders")
     })?;
+    let destination = destination(&arguments.output.output);
     if destination == Destination::Stdout && files.len() + inputs.unreadable.len() > 1 {
         return Err(
             Refusal::arguments("`--output -` takes one input").hint("write to a folder with `--output DIR`")
         );
     }
 
+    if let Some(shard) = arguments.run.shard {
+        selection::keep_shard(shard, &mut inputs, &mut files);
+    }
+    if let (true, Destination::Folder(root)) = (arguments.output.retry_failed, &destination) {
+        selection::keep_failed(root, &mut files)?;
+    }
+    Ok((inputs, files, output))
+}
+
+fn prepare(
+    arguments: &ConvertArguments,
+    inputs: Inputs,
+    files: Vec<PlannedFile>,
+    output: OutputSettings,
+    report: &Report,
+) -> Result<Prepared, Refusal> {
+    let destination = destination(&arguments.output.output);
+    let password = password(&arguments.input)?;
+    check_stats_place(arguments.messages.stats.as_deref())?;
     let model = model(arguments, report)?;
     let raster = raster_settings(arguments, &model);
     let decode = decode_settings(&arguments.decode);
@@ -114,10 +143,11 @@ fn prepare(arguments: &ConvertArguments, report: &Report) -> Result<Prepared, Re
         settings_sha256: page_settings.sha256(),
         existing: existing(arguments),
         fail_fast: arguments.run.fail_fast,
+        file_timeout: arguments.run.file_timeout.map(|seconds| Duration::from_secs(seconds.into())),
         destination,
         output,
     };
-    let (journal, finished) = open_destination(&settings, &files)?;
+    let (journal, finished) = open_destination(&settings, &files, arguments.run.shard)?;
     let program = std::env::current_exe().map_err(|error| {
         Refusal::new(Outcome::Missing, format!("the program's own file is not known: {error}"))
     })?;
@@ -312,12 +342,13 @@ fn jobs(typed: usize) -> usize {
     if typed == 0 { cores() } else { typed }
 }
 
-/// Refuses output that exists, makes the output folder and opens its journal.
-fn open_destination(
-    settings: &BatchSettings,
+/// Refuses output that exists if it is to be refused.
+fn check_existing(
+    destination: &Destination,
+    existing: Existing,
     files: &[PlannedFile],
-) -> Result<(Option<Journal>, HashMap<String, FileRecord>), Refusal> {
-    let Destination::Folder(root) = &settings.destination else { return Ok((None, HashMap::new())) };
+) -> Result<(), Refusal> {
+    let Destination::Folder(root) = destination else { return Ok(()) };
     let mut there = Vec::new();
     for file in files {
         let folder = root.join(&file.folder);
@@ -325,7 +356,7 @@ fn open_destination(
             there.push(folder);
         }
     }
-    if let (Some(first), Existing::Refuse) = (there.first(), settings.existing) {
+    if let (Some(first), Existing::Refuse) = (there.first(), existing) {
         let others = match there.len() - 1 {
             0 => String::new(),
             others => format!(" and {others} more"),
@@ -334,12 +365,23 @@ fn open_destination(
         let hint = "`--resume` keeps finished pages, `--overwrite` replaces them";
         return Err(Refusal::new(Outcome::Output, message).hint(hint));
     }
+    Ok(())
+}
+
+/// Refuses output that exists, makes the output folder and opens its journal.
+fn open_destination(
+    settings: &BatchSettings,
+    files: &[PlannedFile],
+    shard: Option<Shard>,
+) -> Result<(Option<Journal>, HashMap<String, FileRecord>), Refusal> {
+    check_existing(&settings.destination, settings.existing, files)?;
+    let Destination::Folder(root) = &settings.destination else { return Ok((None, HashMap::new())) };
     std::fs::create_dir_all(root).map_err(OutputError::at(root))?;
     let finished = match settings.existing {
         Existing::Resume => finished_files(root),
         Existing::Refuse | Existing::Overwrite => HashMap::new(),
     };
-    Ok((Some(Journal::open(root)?), finished))
+    Ok((Some(Journal::open(root, shard)?), finished))
 }
 
 /// A report that cannot be written is better known before the run than after it.

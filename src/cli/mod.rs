@@ -1,6 +1,7 @@
 //! The command line: arguments -> settings -> the batch -> messages and an exit code. Nothing here knows how pages are read.
 
 mod args;
+mod bench;
 mod convert;
 mod doctor;
 mod exit;
@@ -8,6 +9,8 @@ mod locate;
 mod log;
 mod models;
 mod report;
+mod selection;
+mod status;
 
 use std::process::ExitCode;
 
@@ -27,8 +30,10 @@ pub fn run() -> ExitCode {
         Err(error) => report::usage(&error),
         Ok(Arguments { command }) => match command {
             Command::Convert(arguments) => convert::convert(&arguments),
+            Command::Status(arguments) => status::status(&arguments),
             Command::Models(arguments) => models::models(&arguments),
             Command::Doctor(_) => doctor::doctor(),
+            Command::Bench(arguments) => bench::bench(&arguments),
         },
     };
     outcome.into()

@@ -126,6 +126,14 @@ impl Report {
         self.record(&Record::Warning { file: None, page: None, message: message.to_owned() });
     }
 
+    /// A line that a command was asked for beside its data.
+    pub(super) fn note(&self, message: &str) {
+        match self.terminal.is_json() {
+            true => self.terminal.object(&json!({ "event": "note", "message": message })),
+            false => self.terminal.line(&escaped(message)),
+        }
+    }
+
     /// Starts the progress bar if there is to be one.
     pub(super) fn start_progress(&mut self) {
         let Some(target) = self.progress.take() else { return };
@@ -252,7 +260,7 @@ fn summary_line(summary: &Summary) -> String {
     line
 }
 
-fn counted(count: usize, thing: &str) -> String {
+pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -274,7 +282,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The same for a line of JSON, which stays JSON.
-fn escaped_json(line: &str) -> String {
+pub(super) fn escaped_json(line: &str) -> String {
     line.chars().fold(String::with_capacity(line.len()), |mut out, c| {
         if acts_on_terminals(c) {
             let _ = write!(out, "\\u{:04x}", u32::from(c));

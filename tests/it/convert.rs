@@ -17,7 +17,7 @@ fn write_picture(path: &Path, bar: u32) {
     picture.save(path).unwrap();
 }
 
-fn pictures(count: u32) -> tempfile::TempDir {
+pub(crate) fn pictures(count: u32) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("in")).unwrap();
     for number in 1..=count {
@@ -42,6 +42,30 @@ fn a_picture_becomes_a_page_and_a_document() {
     let done = docparse(dir.path()).args(COMMON).args(["-o", "out", "--resume"]).assert().code(0);
     let summary = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
     assert!(summary.contains("1 file, 1 page, 1 kept"), "{summary}");
+}
+
+#[test]
+fn html_is_one_file_that_names_no_other() {
+    let dir = pictures(1);
+    let html = ["-o", "out", "-f", "html"];
+    docparse(dir.path()).args(COMMON).args(html).assert().code(0);
+    let out = dir.path().join("out");
+    assert_eq!(tree(&out).into_keys().collect::<Vec<_>>(), ["p01/document.html", "p01/page-0001.jpg"]);
+    let page = std::fs::read_to_string(out.join("p01/document.html")).unwrap();
+    assert!(page.contains("href=\"data:image/jpeg;base64,/9j/"));
+    assert!(!page.contains("page-0001.jpg") && !page.contains("://"));
+    // What is there stands; without its picture a page is read anew.
+    let resumed = |kept: &str| {
+        let done = docparse(dir.path()).args(COMMON).args(html).arg("--resume").assert().code(0);
+        let summary = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+        assert!(summary.contains(kept), "{summary}");
+    };
+    resumed("1 page, 1 kept");
+    std::fs::remove_file(out.join("p01/page-0001.jpg")).unwrap();
+    resumed("1 file, 1 page, ");
+    assert!(out.join("p01/page-0001.jpg").exists());
+    let done = docparse(dir.path()).args(["convert", "in/p01.png", "-o", "-", "-f", "html"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&done.get_output().stderr).contains("whole documents"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The one integration-test binary: each further one would link the native runtimes again.
 
+mod archive;
 mod batch;
 mod cli;
 mod convert;

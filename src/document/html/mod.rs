@@ -128,8 +128,8 @@ fn write_picture(page: &Page, picture: Option<&[u8]>, out: &mut dyn Write) -> io
     for (at, element) in page.elements.iter().enumerate() {
         let b = element.bbox;
         let (id, kind) = (escaped(&element.id), kind_name(element.kind));
-        // A label as high as small print, inside the page where the box touches its top.
-        let size = (height / 70.0).max(4.0);
+        // A label as high as the smallest print, inside the page where the box touches its top.
+        let size = (height / 100.0).max(4.0);
         let above = if b.y0 < size * 1.3 { b.y0 + size } else { b.y0 - size * 0.25 };
         writeln!(
             out,
