@@ -6,6 +6,7 @@ use super::protocol::{DraftToken, KeptToken, Protocol, TrustThresholds};
 
 /// Which drafted tokens stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a run has one; boxing the table would cost `Copy`")]
 pub enum AcceptanceRule {
     /// Those that the model itself would have written.
     Lossless,

@@ -11,7 +11,7 @@ const COMMON: [&str; 6] = ["convert", "in", "--model", "none", "--drafts", "none
 
 fn stdout(folder: &Path, arguments: &[&str], code: i32) -> String {
     let done = docparse(folder).args(arguments).assert().code(code);
-    String::from_utf8(done.get_output().stdout.clone()).unwrap()
+    String::from_utf8(done.get_output().stdout.clone()).expect("text")
 }
 
 fn stderr(folder: &Path, arguments: &[&str], code: i32) -> String {

@@ -19,7 +19,8 @@ fn part(tree: BTreeMap<String, Vec<u8>>, keep: impl Fn(&str) -> bool) -> BTreeMa
 }
 
 fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))).unwrap()
+    serde_json::from_slice(&fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn a_page_range_gives_the_page_files_of_a_full_run() {
 /// Writes a PDF of `pages` pages and gives its path.
 fn long_pdf(folder: &Path, pages: u32, broken: &[u32]) -> PathBuf {
     let path = folder.join("long.pdf");
-    fs::write(&path, long::pdf(pages, broken)).unwrap();
+    fs::write(&path, long::pdf(pages, broken)).expect("a writable folder");
     path
 }
 
@@ -69,13 +70,13 @@ fn killed_at(input: &Path, out: &Path, page: &str) {
         .expect("docparse starts");
     let start = Instant::now();
     while !out.join("long").join(page).exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before it was killed");
+        assert!(child.try_wait().expect("a child").is_none(), "the run ended before it was killed");
         assert!(start.elapsed() < Duration::from_secs(300), "no page came");
         std::thread::sleep(Duration::from_millis(5));
     }
     // SIGKILL: nothing can be tidied up.
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill().expect("a child");
+    child.wait().expect("a child");
 }
 
 #[test]

@@ -14,12 +14,12 @@ fn write_picture(path: &Path, bar: u32) {
         let black = (40..44).contains(&y) && (20..20 + bar).contains(&x);
         Rgb(if black { [0; 3] } else { [255; 3] })
     });
-    picture.save(path).unwrap();
+    picture.save(path).expect("a writable folder");
 }
 
 pub(crate) fn pictures(count: u32) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("in")).unwrap();
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(dir.path().join("in")).expect("a writable folder");
     for number in 1..=count {
         write_picture(&dir.path().join(format!("in/p{number:02}.png")), number);
     }
@@ -92,7 +92,7 @@ fn start(dir: &Path, output: &str) -> Child {
         .args(["-o", output, "--jobs", "1"])
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .expect("docparse starts")
 }
 
 /// Waits until a page is written. False if the run is over first.
@@ -102,7 +102,7 @@ fn wait_for_a_page(child: &mut Child, output: &Path) -> bool {
         if output.is_dir() && tree(output).keys().any(|name| name.ends_with(".json")) {
             return true;
         }
-        if child.try_wait().unwrap().is_some() {
+        if child.try_wait().expect("a child").is_some() {
             return false;
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::program::{Ran, convert, converted, docparse, fixture, repository};
 
 fn path(name: &str) -> String {
-    fixture(name).to_str().unwrap().to_owned()
+    fixture(name).display().to_string()
 }
 
 fn text(ran: &Ran) -> &str {

@@ -39,8 +39,8 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        docparse::graphs::runtime::environment().unwrap();
-        let pack = Pack::load(&repository("models/nano")).unwrap();
+        docparse::graphs::runtime::environment().expect("`scripts/setup` was run");
+        let pack = Pack::load(&repository("models/nano")).expect("the pack is whole");
         let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
         let options = OpenOptions {
             raster: RasterSettings { dpi: grid.default_dpi, ..RasterSettings::default() },
@@ -48,7 +48,8 @@ impl Bench {
             page_timeout: Duration::from_secs(120),
             program: env!("CARGO_BIN_EXE_docparse").into(),
         };
-        let evidence = Document::open(&fixture("report.pdf"), &options).unwrap().page(3).unwrap();
+        let evidence =
+            Document::open(&fixture("report.pdf"), &options).expect("a document").page(3).expect("a page");
         let dpi = evidence.scale * 72.0;
         let mut nets = Nets::new(&repository("models/third-party"), &Drafters::ALL, 1);
         let words = page_words(evidence, &mut nets, &Drafters::ALL);
@@ -62,7 +63,7 @@ impl Bench {
         });
         let drafts = PageDrafts { content: content.collect(), trunk: trunk.tokens, ..PageDrafts::default() };
         let prefix = prefill(&pack, &input);
-        let graph = pack.decode_graph(1).unwrap();
+        let graph = pack.decode_graph(1).expect("a graph");
         Bench { graph, prefix, drafts, input, pack }
     }
 
@@ -73,8 +74,8 @@ impl Bench {
 
     fn decode(&mut self, drafts: &PageDrafts, settings: &LoopSettings) -> PageDecoding {
         let prefix = self.prefix.clone();
-        let decoding =
-            decode_page(&mut self.graph, &*self.pack.grammar, prefix, drafts.clone(), settings).unwrap();
+        let decoded = decode_page(&mut self.graph, &*self.pack.grammar, prefix, drafts.clone(), settings);
+        let decoding = decoded.expect("the graph runs");
         assert!(decoding.branches.iter().filter(|b| b.tokens.len() > 4).count() >= 3, "{decoding:?}");
         decoding
     }
@@ -82,8 +83,8 @@ impl Bench {
 
 /// Vision and prefill from new sessions.
 fn prefill(pack: &Pack, input: &VisionInput) -> Prefix {
-    let vision = pack.vision_graph(1).unwrap().run(input).unwrap();
-    pack.prefill_graph(1).unwrap().run(&vision, input).unwrap()
+    let vision = pack.vision_graph(1).expect("a graph").run(input).expect("features");
+    pack.prefill_graph(1).expect("a graph").run(&vision, input).expect("a prefix")
 }
 
 fn ids(tokens: &[KeptToken]) -> Vec<TokenId> {
@@ -138,11 +139,10 @@ fn alone(
         suffix_values: empty(),
         suffix_capacity: 1,
     };
-    graph.step(&input).unwrap()
+    graph.step(&input).expect("the graph runs")
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "near ties are to be seen")]
 fn a_forked_branch_writes_what_it_would_write_alone() {
     let mut bench = Bench::new();
     let decoding = bench.decode(&PageDrafts::default(), &Bench::settings());

@@ -21,7 +21,6 @@ fn peak_rss_bytes(page_count: u32) -> u64 {
 
 #[test]
 #[ignore = "takes minutes: 400 pages"]
-#[expect(clippy::print_stdout, reason = "the figures are what the test is run for")]
 fn four_hundred_pages_take_no_more_than_forty() {
     let (few, many) = (peak_rss_bytes(40), peak_rss_bytes(400));
     println!("peak RSS: {} MB at 40 pages, {} MB at 400 pages", few >> 20, many >> 20);

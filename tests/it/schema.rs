@@ -22,7 +22,7 @@ fn page_and_document_files_match_their_schemas() {
         let is_page = name.contains("/page-");
         let schema = if is_page { &page } else { &document };
         let faults: Vec<String> = schema.iter_errors(&value).map(|fault| fault.to_string()).collect();
-        assert_eq!(faults, [String::new(); 0], "{name}");
+        assert!(faults.is_empty(), "{name}: {faults:?}");
         assert!(!schema.is_valid(&Value::Null));
         *if is_page { &mut checked.0 } else { &mut checked.1 } += 1;
     }
