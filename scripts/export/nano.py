@@ -127,7 +127,7 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, files: dict, about: di
             "trunk_end": ["end"], "branch_end": ["end"], "fork_visible": False, "region": "kind-x0-y0-x1-y1",
             "content": {"default": "grounded-steps"}, "kinds": kinds(vocabulary), "no_content": [],
         },
-        "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600},
+        "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600, "reads_undrafted": False},
         "acceptance": {"mode": "trust", "default": stands, "classes": {}},
     }  # fmt: skip
 
