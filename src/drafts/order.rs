@@ -124,7 +124,7 @@ impl Page<'_> {
     /// of the width free does not part them.
     fn joined_by_gutter(&self, bands: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
-        for band in bands {
+        for band in self.with_column_tails(bands) {
             if let Some(last) = out.last()
                 && self.share_gutter(last, &band)
                 && let Some(last) = out.last_mut()
@@ -142,6 +142,43 @@ impl Page<'_> {
             }
         }
         out
+    }
+
+    /// Bands that stand in one column of the columned band above them, and fill its width, go on with that column, unless something
+    /// across the gutter follows: text beside the white end of a shorter column.
+    fn with_column_tails(&self, bands: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        let mut out: Vec<Vec<usize>> = Vec::new();
+        let mut tails: Vec<Vec<usize>> = Vec::new();
+        for band in bands {
+            if out.last().is_some_and(|above| self.is_column_tail(above, &band)) {
+                tails.push(band);
+                continue;
+            }
+            if out.last().is_some_and(|above| self.share_gutter(above, &band)) {
+                out.last_mut().into_iter().for_each(|above| above.extend(tails.drain(..).flatten()));
+            }
+            out.append(&mut tails);
+            out.push(band);
+        }
+        if let Some(above) = out.last_mut() {
+            above.extend(tails.into_iter().flatten());
+        }
+        out
+    }
+
+    /// Does `below` stand in one of the columns of `above`, over at least 60 % of its width (a heading over what follows is shorter)?
+    fn is_column_tail(&self, above: &[usize], below: &[usize]) -> bool {
+        let width = |ids: &[usize]| hull(ids.iter().map(|&i| self.boxes[i])).unwrap_or_default().width();
+        let both: Vec<usize> = above.iter().chain(below).copied().collect();
+        let columns = self.columns(&both);
+        let count = self.columns(above).len();
+        let beside = columns.iter().find(|column| column.contains(&below[0]));
+        count > 1
+            && columns.len() == count
+            && beside.is_some_and(|column| {
+                let rest: Vec<usize> = column.iter().copied().filter(|i| !below.contains(i)).collect();
+                below.iter().all(|i| column.contains(i)) && width(below) >= 0.6 * width(&rest)
+            })
     }
 
     fn share_gutter(&self, above: &[usize], below: &[usize]) -> bool {
@@ -234,6 +271,26 @@ fn split_at(ids: &[usize], cuts: &[f32], center: impl Fn(usize) -> f32) -> Vec<V
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_longer_left_column_is_read_before_the_right_one() {
+        let boxes = [
+            [0.0, 0.0, 210.0, 10.0],    // title
+            [0.0, 20.0, 100.0, 60.0],   // left
+            [110.0, 20.0, 210.0, 58.0], // right, shorter
+            [0.0, 70.0, 98.0, 100.0],   // left goes on below the right column's end
+        ];
+        assert_eq!(order(&boxes, &[]), [0, 1, 3, 2]);
+        // Something across the gutter follows: the narrow band belongs to it.
+        let mut followed = boxes.to_vec();
+        followed.push([0.0, 110.0, 205.0, 120.0]);
+        assert_eq!(order(&followed, &[]), [0, 1, 2, 3, 4]);
+        // A short heading does not go on with a column.
+        let mut headed = boxes.to_vec();
+        headed[3] = [0.0, 70.0, 40.0, 80.0];
+        headed.extend([[0.0, 90.0, 100.0, 120.0], [110.0, 90.0, 210.0, 120.0]]);
+        assert_eq!(order(&headed, &[]), [0, 1, 2, 3, 4, 5]);
+    }
 
     fn order(boxes: &[[f32; 4]], floats: &[usize]) -> Vec<usize> {
         let boxes: Vec<Rect> = boxes.iter().map(|&b| b.into()).collect();
