@@ -89,6 +89,10 @@ pub fn leader(line: &[Word]) -> Option<(usize, usize)> {
         if !only {
             count = 0;
         }
+        if !only && here < 3 {
+            // The full stop of an abbreviation.
+            continue;
+        }
         if count == 0 {
             from = at;
         }

@@ -6,13 +6,13 @@ use crate::document::composed::Composed;
 use crate::document::escape::{BlockStart, inline};
 use crate::document::headings::{Body, Heading, heading_like, levels};
 use crate::document::lists::{Mark, is_mark_paragraph, lettered, list_levels};
-use crate::document::paragraphs::{face, footnotes, paragraphs};
+use crate::document::paragraphs::{Face, face, footnotes, paragraphs};
 use crate::document::text::{Lines, Writer, lines_of, page_lines};
 use crate::document::{Element, ElementKind, Line, Style, contents, markup, model_text};
 use crate::geometry::Rect;
 use crate::lines::{hull_of, median};
 use crate::page::{Kind, Link, Markup, Region, Word};
-use crate::patterns::{BULLET, monospaced};
+use crate::patterns::{BULLET, PAGE_NUMBER, monospaced};
 
 /// What assembly must know of the page besides its regions.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +167,15 @@ impl Assembly<'_> {
         for entry in entries {
             let lines: Lines = entry.iter().map(|line| line.iter().collect()).collect();
             let text = self.writer.unwrapped(&lines);
+            let numbered = lines.last().and_then(|l| l.last()).is_some_and(|w| PAGE_NUMBER.is_match(&w.text));
+            if !numbered {
+                if heading_like(&lines, &text.text, &self.body) {
+                    self.heading(region, ElementKind::Heading, text, &lines);
+                } else {
+                    self.plain_text(region, ElementKind::Paragraph, text, &lines);
+                }
+                continue;
+            }
             let mark = Mark::of(&text.text, false).filter(|mark| matches!(mark, Mark::Ordered(_)));
             self.item(region, mark.unwrap_or(Mark::None), text, &lines);
         }
@@ -184,18 +193,27 @@ impl Assembly<'_> {
         let any_mark = parts.iter().any(|(_, text)| is_mark_paragraph(&text.text));
         let many_letters = parts.iter().filter(|(_, text)| lettered(&text.text)).count() > 1;
         let list = region.kind == Kind::List;
+        // One `o` at the beginning of a paragraph is a word, two are bullets.
+        let circles = parts.iter().filter(|(_, text)| text.text.starts_with("o ")).count();
+        let single: Vec<bool> = parts.iter().map(|(lines, _)| lines.len() == 1).collect();
+        let faces: Vec<Face> = parts.iter().map(|(lines, _)| face(lines.iter().flatten().copied())).collect();
+        // A line among lines of its kind is none of the headings: addresses, authors.
+        let heads = |at: usize| {
+            single.len() == 1 || single.get(at + 1).is_some_and(|s| !s || faces[at + 1] != faces[at])
+        };
         let mut program: Lines = Vec::new();
-        for (lines, text) in parts {
+        for (at, (lines, text)) in parts.into_iter().enumerate() {
             if monospaced(lines.iter().flatten().copied()) && !BULLET.is_match(&text.text) {
                 program.extend(lines);
                 continue;
             }
             self.program(region, &mut program);
             let mark = Mark::of(&text.text, list || many_letters)
+                .filter(|_| list || circles > 1 || !text.text.starts_with("o "))
                 .or((list && !any_mark).then_some(Mark::None))
                 // The number of a reference is part of it.
                 .filter(|mark| region.kind != Kind::Reference || matches!(mark, Mark::Bullet(_)));
-            if region.kind == Kind::Text && heading_like(&lines, &text.text, &self.body) {
+            if region.kind == Kind::Text && heads(at) && heading_like(&lines, &text.text, &self.body) {
                 self.heading(region, ElementKind::Heading, text, &lines);
             } else if let Some(mark) = mark {
                 self.item(region, mark, text, &lines);

@@ -9,14 +9,14 @@ use crate::patterns::{PAGE_NUMBER, leader, undotted};
 /// none. An entry ends with its page number; a line without one is its title's first part, or short and an entry of its own.
 pub(crate) fn entries(lines: &Lines) -> Option<Vec<Vec<Vec<Word>>>> {
     let lines: Vec<Vec<Word>> = lines.iter().map(|l| l.iter().map(|w| (*w).clone()).collect()).collect();
-    let dotted = lines.iter().filter(|l| ends_after_dots(l)).count();
-    if dotted == 0 || 5 * dotted < 2 * lines.len() {
-        return None;
-    }
     let right = |l: &[Word]| l.iter().map(|w| w.bbox.x1).fold(f32::NEG_INFINITY, f32::max);
     let left = |l: &[Word]| l.iter().map(|w| w.bbox.x0).fold(f32::INFINITY, f32::min);
     let edge = lines.iter().map(|l| right(l)).fold(f32::NEG_INFINITY, f32::max);
     let start = lines.iter().map(|l| left(l)).fold(f32::INFINITY, f32::min);
+    let dotted = lines.iter().filter(|l| ends_after_dots(l)).count();
+    if (dotted == 0 || 5 * dotted < 2 * lines.len()) && !rising(&lines, edge) {
+        return None;
+    }
     let mut out: Vec<Vec<Vec<Word>>> = Vec::new();
     let mut open: Vec<Vec<Word>> = Vec::new();
     for line in lines {
@@ -33,6 +33,20 @@ pub(crate) fn entries(lines: &Lines) -> Option<Vec<Vec<Vec<Word>>>> {
         out.push(open);
     }
     Some(out)
+}
+
+/// Do most lines end with a number that stands apart at the right edge, never smaller than the one before?
+fn rising(lines: &[Vec<Word>], edge: f32) -> bool {
+    let numbers: Vec<u32> = lines
+        .iter()
+        .filter_map(|line| {
+            let [.., before, last] = line.as_slice() else { return None };
+            let height = last.bbox.height();
+            let apart = last.bbox.x0 - before.bbox.x1 > 1.2 * height && edge - last.bbox.x1 < 0.5 * height;
+            last.text.parse().ok().filter(|_| apart)
+        })
+        .collect();
+    numbers.len() >= 4 && 10 * numbers.len() >= 7 * lines.len() && numbers.is_sorted()
 }
 
 fn ends_after_dots(line: &[Word]) -> bool {

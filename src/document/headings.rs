@@ -65,6 +65,7 @@ fn other_face(lines: &Lines, text: &str, body: &Face) -> bool {
     let capitals = words.iter().filter(|w| w.starts_with(char::is_uppercase)).count();
     own.1 && !body.1
         || own.0 != body.0
+            && !text.contains(',')
             && text.chars().nth(5).is_some()
             && text.split_whitespace().count() <= 8
             && capitals as f32 > 0.6 * words.len() as f32

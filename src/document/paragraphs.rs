@@ -146,7 +146,7 @@ impl Block {
             || self.marked(begin, k)
             || self.labelled
             || self.mono[k] != self.mono[k - 1] && self.displayed(if self.mono[k] { k } else { k - 1 })
-            || self.forced(lines, k)
+            || self.forced(lines, begin, k)
             || !self.rtl && (self.indented(k) || self.after_short_line(lines, k))
     }
 
@@ -159,7 +159,11 @@ impl Block {
 
     fn marked(&self, begin: usize, k: usize) -> bool {
         let short = self.boxes[k - 1].x1 < self.right - 1.5 * self.size;
-        bulleted(&self.texts[k])
+        let text = &self.texts[k];
+        // Dashes and a lone `o` also begin lines of a sentence.
+        let doubtful = text.starts_with(['o', '-', '–', '—', '*', '∗', '·']);
+        bulleted(text) && (!doubtful || short || bulleted(&self.texts[begin]))
+            || text.starts_with(['†', '‡', '§', '¶'])
             || NUMBER.is_match(&self.texts[k]) && (short || NUMBER.is_match(&self.texts[begin]))
     }
 
@@ -179,9 +183,14 @@ impl Block {
     }
 
     /// Did line `k - 1` end although the first word of line `k` had room in it?
-    fn forced(&self, lines: &Lines, k: usize) -> bool {
+    fn forced(&self, lines: &Lines, begin: usize, k: usize) -> bool {
         let Some(word) = lines[k].first() else { return false };
         let first = word.text.chars().next().unwrap_or_default();
+        let (top, here) = (&self.boxes[begin], &self.boxes[k]);
+        let item = bulleted(&self.texts[begin]) || NUMBER.is_match(&self.texts[begin]);
+        if item && here.x0 > top.x0 + 0.5 * self.size {
+            return false;
+        }
         if first.is_lowercase() || is_cjk(first) || self.texts[k - 1].ends_with(['-', '\u{ad}', '\u{2010}']) {
             return false;
         }

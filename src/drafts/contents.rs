@@ -7,10 +7,10 @@ use crate::patterns::{PAGE_NUMBER, leader};
 
 use super::regions::{bare_region, line_boxes};
 
-/// Fewer entries than this make no table of contents.
-const LEAST_ENTRIES: usize = 2;
 /// Fewer numbers in the margin than this do not count lines.
 const LEAST_NUMBERS: usize = 12;
+/// A page with more numbers than this is a table.
+const MOST_NUMBERS: usize = 2000;
 
 /// The tables of contents among the words, as list regions, and the other words.
 pub(super) fn part_contents(words: &[Word]) -> (Vec<Region>, Vec<Word>) {
@@ -21,8 +21,7 @@ pub(super) fn part_contents(words: &[Word]) -> (Vec<Region>, Vec<Word>) {
     for group in grouped(entries) {
         let bbox = grown(&group, &lines);
         let (inside, outside): (Vec<Word>, Vec<Word>) = rest.into_iter().partition(|w| holds(&bbox, w));
-        let few = group.len() < LEAST_ENTRIES || 5 * group.len() < 2 * line_boxes(&inside).len();
-        if few {
+        if 5 * group.len() < 2 * line_boxes(&inside).len() {
             rest = inside.into_iter().chain(outside).collect();
             continue;
         }
@@ -77,7 +76,7 @@ fn grown(group: &[Rect], lines: &[Vec<Word>]) -> Rect {
         let apart = inside.iter().rev().nth(1).is_none_or(|w| last.bbox.x0 - w.bbox.x1 > height);
         let hull = hull_of(&inside);
         let gap = -hull.overlap_y(bbox);
-        ((last.bbox.x1 - bbox.x1).abs() < 0.7 * height && apart && inside.len() > 1 && gap < 2.5 * height)
+        ((last.bbox.x1 - bbox.x1).abs() < 0.7 * height && apart && inside.len() > 1 && gap < 4.0 * height)
             .then_some(hull)
     };
     // Up and down, until no further line joins.
@@ -100,36 +99,45 @@ fn holds(bbox: &Rect, word: &Word) -> bool {
     (bbox.x0..=bbox.x1).contains(&x) && (bbox.y0..=bbox.y1).contains(&y)
 }
 
-/// Numbers in a margin that count the page's lines, as one region, and the other words. They stand in a column of their own
-/// outside of all other words, count evenly upwards and run over most of the page.
+/// Numbers in a margin that count the page's lines, as one region, and the other words. They stand in a column of their own, with
+/// next to nothing on its outer side, count evenly upwards and run over most of the page.
 pub(super) fn part_line_numbers(words: &[Word]) -> (Option<Region>, Vec<Word>) {
-    let page = hull_of(words);
-    let number = |w: &Word| w.text.parse::<u32>().ok().filter(|_| w.text.len() <= 4);
     let numbers: Vec<&Word> = words.iter().filter(|w| number(w).is_some()).collect();
-    for left in [true, false] {
-        let edge = if left { page.x0 } else { page.x1 };
-        let near = |w: &&&Word| {
-            let away = if left { w.bbox.x0 - edge } else { edge - w.bbox.x1 };
-            away < 2.5 * w.bbox.height()
-        };
-        let mut column: Vec<&Word> = numbers.iter().filter(near).copied().collect();
-        column.sort_by(|a, b| a.bbox.y0.total_cmp(&b.bbox.y0));
-        let (Some(first), Some(last)) = (column.first(), column.last()) else { continue };
-        let strip = hull_of(column.iter().copied());
-        let tall = last.bbox.y1 - first.bbox.y0 > 0.6 * page.height();
-        let inner = |w: &Word| if left { w.bbox.x0 < strip.x1 } else { w.bbox.x1 > strip.x0 };
-        let beside = words.iter().filter(|w| inner(w)).count() - column.len();
-        let counts: Vec<u32> = column.iter().filter_map(|w| number(w)).collect();
-        let steps: Vec<u32> = counts.windows(2).map(|p| p[1].saturating_sub(p[0])).collect();
-        let even = |step: u32| steps.iter().filter(|s| **s == step).count() as f32 > 0.9 * steps.len() as f32;
-        if column.len() < LEAST_NUMBERS || !tall || 10 * beside > column.len() || !(even(1) || even(5)) {
-            continue;
-        }
-        let (column, rest): (Vec<Word>, Vec<Word>) =
-            words.iter().cloned().partition(|w| inner(w) && number(w).is_some());
-        return (Some(Region { words: column, ..bare_region(Kind::PageNumber, 0.0, strip) }), rest);
+    let over = |a: &Word, b: &Word| a.bbox.overlap_x(&b.bbox) > 0.0;
+    if numbers.len() > MOST_NUMBERS {
+        return (None, words.to_vec());
     }
-    (None, words.to_vec())
+    // The column that holds most numbers.
+    let most = numbers.iter().max_by_key(|n| numbers.iter().filter(|w| over(w, n)).count());
+    let Some(&widest) = most else { return (None, words.to_vec()) };
+    let mut column: Vec<&Word> = numbers.iter().filter(|w| over(w, widest)).copied().collect();
+    column.sort_by(|a, b| a.bbox.y0.total_cmp(&b.bbox.y0));
+    let strip = hull_of(column.iter().copied());
+    let on_left = words.iter().filter(|w| w.bbox.x1 <= strip.x0).count();
+    let on_right = words.iter().filter(|w| w.bbox.x0 >= strip.x1).count();
+    let crossing = words.len() - column.len() - on_left - on_right;
+    if column.len() < LEAST_NUMBERS
+        || strip.height() < 0.6 * hull_of(words).height()
+        || 10 * crossing > column.len()
+        || 10 * on_left.min(on_right) > words.len()
+        || !counts_up(&column)
+    {
+        return (None, words.to_vec());
+    }
+    let (column, rest): (Vec<Word>, Vec<Word>) =
+        words.iter().cloned().partition(|w| number(w).is_some() && over(w, widest));
+    (Some(Region { words: column, ..bare_region(Kind::PageNumber, 0.0, strip) }), rest)
+}
+
+fn number(word: &Word) -> Option<u32> {
+    word.text.parse().ok().filter(|_| word.text.len() <= 4)
+}
+
+/// Do the numbers go up by ones, or by fives?
+fn counts_up(column: &[&Word]) -> bool {
+    let counts: Vec<u32> = column.iter().filter_map(|w| number(w)).collect();
+    let steps: Vec<u32> = counts.windows(2).map(|p| p[1].saturating_sub(p[0])).collect();
+    [1, 5].iter().any(|step| steps.iter().filter(|s| *s == step).count() as f32 > 0.85 * steps.len() as f32)
 }
 
 #[cfg(test)]
@@ -162,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn a_single_row_of_dots_and_plain_numbers_are_none() {
+    fn dots_among_many_plain_lines_are_none() {
         let mut words = entry("Sum", 100.0, true, "2");
-        words.extend(entry("Rest", 114.0, false, "3"));
+        words.extend((1..5).flat_map(|k| entry("Rest", 100.0 + 14.0 * k as f32, false, "3")));
         assert_eq!(part_contents(&words).0, []);
     }
 

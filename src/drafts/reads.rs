@@ -73,7 +73,7 @@ fn heading(text: &str, words: &[Word], kind: Kind, long_words: usize) -> Kind {
     let length = text.chars().count();
     if CAPTION.is_match(text) {
         Kind::Caption
-    } else if length > 200 || length > 60 && text.ends_with('.') || monospaced(words) {
+    } else if length > 200 || length > 60 && text.ends_with('.') || text.contains('@') || monospaced(words) {
         Kind::Text
     } else if long_words == 0 && text.contains(['=', '≤', '≥']) {
         Kind::Formula
