@@ -53,6 +53,7 @@ impl Pack {
         OnnxDecodeGraph::load(
             &self.dir.join(&self.manifest.graphs.decode),
             self.manifest.dims.into(),
+            &self.manifest.extras.focal_layers,
             threads,
         )
     }
