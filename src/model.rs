@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, KeptToken};
 use crate::decode::{
     AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts,
@@ -10,7 +11,7 @@ use crate::decode::{
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
-use crate::graphs::manifest::{PackError, Preprocessing};
+use crate::graphs::manifest::{MANIFEST_FILE, PackError, Preprocessing};
 use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
@@ -95,6 +96,7 @@ impl Model {
             max_tokens: decode.max_tokens.unwrap_or(pack.manifest.decode.max_tokens),
             max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
             max_branches: decode.max_branches,
+            fixation: fixation(&pack, decode)?,
             ..LoopSettings::default()
         };
         let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;
@@ -193,6 +195,26 @@ impl Model {
             ..self.settings.clone()
         }
     }
+}
+
+/// `None` if it is off.
+fn fixation(pack: &Pack, decode: &DecodeSettings) -> Result<Option<FixationSettings>, PackError> {
+    if decode.fixation >= 1.0 {
+        return Ok(None);
+    }
+    let extras = &pack.manifest.extras;
+    let given = decode.focal_layers.as_deref().unwrap_or_default();
+    let unknown = given.iter().any(|layer| !extras.focal_layers.contains(layer));
+    if extras.focal_layers.is_empty() || unknown {
+        let message = format!("fixation needs focal layers; the decode graph has {:?}", extras.focal_layers);
+        let path = pack.dir.join(MANIFEST_FILE);
+        return Err(PackError::Field { path, field: "extras.focal_layers".into(), message });
+    }
+    Ok(Some(FixationSettings {
+        focal_layers: decode.focal_layers.clone(),
+        text_tail: extras.prefix_text,
+        ..FixationSettings::new(decode.fixation)
+    }))
 }
 
 /// Drafts of one page and the way back from kept tokens to regions.

@@ -69,11 +69,22 @@ pub struct DecodeSettings {
     pub max_tokens: Option<usize>,
     /// Most content branches of a page (PaDoc: 255).
     pub max_branches: usize,
+    /// Share of the visual tokens that most layers read (fixation), 0..1; 1 is off.
+    pub fixation: f32,
+    /// Layers that choose them; `None`: found on each page.
+    pub focal_layers: Option<Vec<usize>>,
 }
 
 impl Default for DecodeSettings {
     fn default() -> Self {
-        DecodeSettings { drafters: Drafters::ALL, acceptance: None, max_tokens: None, max_branches: 255 }
+        DecodeSettings {
+            drafters: Drafters::ALL,
+            acceptance: None,
+            max_tokens: None,
+            max_branches: 255,
+            fixation: 1.0,
+            focal_layers: None,
+        }
     }
 }
 

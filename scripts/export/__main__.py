@@ -3,7 +3,8 @@ import argparse
 import json
 from pathlib import Path
 
-from . import nano
+from . import nano, random_decoder
+from .decoder import DecoderShape
 
 
 def main():
@@ -13,7 +14,16 @@ def main():
     preset.add_argument("--weights", type=Path, required=True, help="folder that scripts.train.collect wrote")
     preset.add_argument("--about", type=Path, help="JSON file with free facts for the manifest, e.g. measured scores")
     preset.add_argument("-o", "--output", type=Path, required=True, help="the pack's folder")
+    random = presets.add_parser("random", help="a decode graph with random weights, for `docparse bench --decoder`")
+    for name, default in (("layers", 8), ("hidden", 320), ("heads", 5), ("kv-heads", 5), ("head-dim", 64), ("feed-forward", 880), ("vocabulary", 8192)):
+        random.add_argument(f"--{name}", type=int, default=default)
+    random.add_argument("--focal-layers", type=lambda text: [int(layer) for layer in text.split(",")], default=[3, 6])
+    random.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
+    if arguments.preset == "random":
+        shape = DecoderShape(arguments.vocabulary, arguments.hidden, arguments.layers, arguments.heads, arguments.kv_heads, arguments.head_dim,
+                             arguments.feed_forward)  # fmt: skip
+        return random_decoder.export(shape, arguments.focal_layers, arguments.output)
     about = json.loads(arguments.about.read_text()) if arguments.about else {}
     nano.export(arguments.weights, arguments.output, about)
     total = sum(file.stat().st_size for file in arguments.output.iterdir())

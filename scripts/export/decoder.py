@@ -145,18 +145,19 @@ class Prefill(nn.Module):
 
 
 class Step(nn.Module):
-    """One decode call; inputs and outputs as in src/graphs/mod.rs."""
+    """One decode call; inputs and outputs as in src/graphs/mod.rs. `focal_layers`: layers that say where on the page they look."""
 
-    def __init__(self, decoder: Decoder):
+    def __init__(self, decoder: Decoder, focal_layers=()):
         super().__init__()
         self.decoder = decoder
+        self.focal_layers = tuple(focal_layers)
 
     def forward(self, tokens, positions, prefix_len, trunk_visible, suffix_len, *cache):
         """`cache`: per layer prefix_k, prefix_v, trunk_k, trunk_v, suffix_k, suffix_v."""
         decoder = self.decoder
         cosine, sine = decoder.angles(positions)
         x = decoder.embed(tokens, positions)
-        new = []
+        new, focal, image = [], [], []
         trunk_mask = hide(cache[2].shape[2], trunk_visible)
         suffix_mask = hide(cache[4].shape[3], suffix_len)
         token = torch.arange(tokens.shape[2])
@@ -167,7 +168,11 @@ class Step(nn.Module):
             queries, keys, values = layer.project(x, cosine, sine)
             keys, values = keys.transpose(2, 3), values.transpose(2, 3)
             new += [keys, values]
-            mixed = self.attend(queries, (prefix_k, prefix_v), (trunk_k, trunk_v), (suffix_k, suffix_v), (keys, values), masks)
+            mixed, seen = self.attend(queries, (prefix_k, prefix_v), (trunk_k, trunk_v), (suffix_k, suffix_v), (keys, values), masks)
+            if self.focal_layers:
+                seen = seen[:, :, :, :, -1].mean((1, 3))
+                image.append(seen.sum(-1))
+                focal += [seen] * (index in self.focal_layers)
             x = layer.feed(x + layer.output(mixed))
         hidden = decoder.norm(x)
         logits = decoder.head(hidden)
@@ -177,10 +182,12 @@ class Step(nn.Module):
         drafted = logits.gather(-1, following.unsqueeze(-1)).squeeze(-1) - normaliser
         last = token == tokens.shape[2] - 1
         drafted = torch.where(last, torch.zeros_like(drafted), drafted)
-        return (next_id, next_logit - normaliser, drafted, hidden, *new)
+        fixation = (torch.stack(focal), torch.stack(image)) if focal else ()
+        return (next_id, next_logit - normaliser, drafted, hidden, *fixation, *new)
 
     def attend(self, queries, prefix, trunk, suffix, own, masks):
-        """Queries `[P, R, M, heads, D]` over prefix, trunk, suffix and own rows, under one softmax -> `[P, R, M, heads * D]`."""
+        """Queries `[P, R, M, heads, D]` over prefix, trunk, suffix and own rows, under one softmax -> `[P, R, M, heads * D]`, and the
+        weights of the prefix `[P, KVH, R, group, M, Lv]`."""
         shape = self.decoder.shape
         group = shape.heads // shape.kv_heads
         pages, rows, length = queries.shape[0], queries.shape[1], queries.shape[2]
@@ -210,4 +217,4 @@ class Step(nn.Module):
         for weight, values in ((parts[2], suffix[1]), (parts[3], own[1])):
             product = weight.transpose(1, 2).reshape(per_row) @ values
             mixed = mixed + product.view(pages, rows, kv, group, length, dim).transpose(1, 2)
-        return mixed.permute(0, 2, 4, 1, 3, 5).reshape(pages, rows, length, shape.heads * dim)
+        return mixed.permute(0, 2, 4, 1, 3, 5).reshape(pages, rows, length, shape.heads * dim), parts[0]

@@ -25,8 +25,9 @@ def write_graph(module, inputs: dict, outputs: list[str], dynamic: dict, path: P
     onnx.save(graph, str(path))
 
 
-def write_decode_graph(decoder: Decoder, path: Path):
-    """The decode graph of src/graphs/mod.rs, P = 1; rows, tokens, prefix, trunk and suffix lengths are free, zero included."""
+def write_decode_graph(decoder: Decoder, path: Path, focal_layers=()):
+    """The decode graph of src/graphs/mod.rs, P = 1; rows, tokens, prefix, trunk and suffix lengths are free, zero included.
+    With `focal_layers` it has the outputs for fixation, too."""
     shape = decoder.shape
     kv, dim, parts = shape.kv_heads, shape.head_dim, shape.position_parts
     rows, length, prefix, trunk, suffix = 3, 4, 7, 5, 6
@@ -50,8 +51,11 @@ def write_decode_graph(decoder: Decoder, path: Path):
     outputs = ["next_id", "next_logprob", "draft_logprob", "hidden"]
     for name in outputs:
         dynamic[name] = row_axes
+    if focal_layers:
+        outputs += ["focal_scores", "image_attention"]
+        dynamic["focal_scores"], dynamic["image_attention"] = {2: "R", 3: f"Lv{focal_layers[0]}"}, {2: "R"}
     for layer in range(shape.layers):
         for name in (f"new_k.{layer}", f"new_v.{layer}"):
             outputs.append(name)
             dynamic[name] = {1: "R", 3: "M"}
-    write_graph(Step(decoder), inputs, outputs, dynamic, path)
+    write_graph(Step(decoder, focal_layers), inputs, outputs, dynamic, path)

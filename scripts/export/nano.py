@@ -70,7 +70,7 @@ def write_graphs(vision: Vision, reader: Reader, out: Path):
         outputs += [f"prefix_k.{layer}", f"prefix_v.{layer}"]
         dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {2: "V"}, {3: "V"}
     write_graph(PrefillGraph(reader), inputs, outputs, dynamic, out / GRAPHS["prefill"])
-    write_decode_graph(reader.folded(), out / GRAPHS["decode"])
+    write_decode_graph(reader.folded(), out / GRAPHS["decode"], reader.focal_layers)
 
 
 def write_tokenizer(vocabulary: Vocabulary, path: Path):
@@ -101,7 +101,7 @@ def kinds(vocabulary: Vocabulary) -> list[dict]:
     return entries
 
 
-def manifest(vocabulary: Vocabulary, shape: DecoderShape, files: dict, about: dict) -> dict:
+def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, files: dict, about: dict) -> dict:
     tokens = {name: getattr(vocabulary, name) for name in STRUCTURE}
     for name in ("x", "y", "pitch", "gap", "down"):
         numbers = getattr(vocabulary, name)
@@ -129,6 +129,7 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, files: dict, about: di
         },
         "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600, "reads_undrafted": False},
         "acceptance": {"mode": "trust", "default": stands, "classes": {}},
+        "extras": {"focal_layers": list(focal_layers)},
     }  # fmt: skip
 
 
@@ -146,7 +147,7 @@ def export(weights: Path, out: Path, about: dict):
     write_tokenizer(reader.vocabulary, out / "tokenizer.json")
     names = ["tokenizer.json", *GRAPHS.values()]
     files = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
-    text = json.dumps(manifest(reader.vocabulary, reader.shape, files, about), indent=2)
+    text = json.dumps(manifest(reader.vocabulary, reader.shape, reader.focal_layers, files, about), indent=2)
     # Lists of numbers on one line.
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda match: "[" + " ".join(match[1].split()) + "]", text)
     (out / "docparse.json").write_text(text + "\n")

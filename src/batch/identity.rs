@@ -33,6 +33,8 @@ impl PageSettings<'_> {
             }),
             "max_tokens": self.decode.max_tokens,
             "max_branches": self.decode.max_branches,
+            "fixation": self.decode.fixation,
+            "focal_layers": self.decode.focal_layers,
             "figures": self.output.figures,
             "running_matter": self.output.running_matter,
             "third_party": self.third_party,

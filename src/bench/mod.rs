@@ -9,18 +9,23 @@ pub mod modes;
 mod pages;
 mod report;
 pub mod script;
+pub mod steps;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
 
 use crate::batch::engine::NativeEngine;
 use crate::decode::{AcceptanceRule, PageDrafts};
-use crate::graphs::Prefix;
+use crate::graphs::onnx::OnnxDecodeGraph;
+use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix};
 use crate::reader::{Reader, ReaderError};
 
 pub use report::BenchReport;
 
 use modes::{Mode, ModeContext, Sample, run_mode};
 use script::Script;
+use steps::{Grid, GridSettings, measure, random_prefix};
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +45,10 @@ pub struct BenchSettings {
 pub enum BenchError {
     #[error(transparent)]
     Reader(#[from] ReaderError),
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error("`{}`: {message}", path.display())]
+    Shape { path: PathBuf, message: String },
     #[error("measuring needs a model")]
     NoModel,
     #[error("no page of the documents could be drafted")]
@@ -114,5 +123,47 @@ pub fn run(
         }
         samples
     };
-    Ok(BenchReport::new(identity, &pages, samples, settings, threads))
+    let vocabulary = model.pack().manifest.dims.vocabulary;
+    let grid_settings = GridSettings::new(vocabulary, settings.repetitions, threads);
+    // The page with the most visual tokens.
+    let largest = pages.iter().max_by_key(|page| page.prefix.len).ok_or(BenchError::NoPages)?;
+    let grid = measure(model.decoder(), &largest.prefix, &grid_settings)?;
+    Ok(BenchReport::new(identity, &pages, samples, settings, threads, grid))
+}
+
+/// `shape.json` beside a decode graph that is no pack's.
+#[derive(Debug, Deserialize)]
+struct Shape {
+    layers: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    position_parts: usize,
+    hidden: usize,
+    vocabulary: usize,
+    focal_layers: Vec<usize>,
+}
+
+/// Steps of the decode graph in `folder`, on a prefix of `prefix_len` random positions.
+pub fn run_decoder(
+    folder: &Path,
+    prefix_len: usize,
+    repetitions: usize,
+    threads: usize,
+) -> Result<Grid, BenchError> {
+    let path = folder.join("shape.json");
+    let fail = |message: String| BenchError::Shape { path: path.clone(), message };
+    let bytes = std::fs::read(&path).map_err(|error| fail(error.to_string()))?;
+    let shape: Shape = serde_json::from_slice(&bytes).map_err(|error| fail(error.to_string()))?;
+    let dims = Dims {
+        layers: shape.layers,
+        kv_heads: shape.kv_heads,
+        head_dim: shape.head_dim,
+        position_parts: shape.position_parts,
+        hidden: shape.hidden,
+    };
+    let mut graph = OnnxDecodeGraph::load(&folder.join("decode.onnx"), dims, &shape.focal_layers, threads)
+        .map_err(ReaderError::Pack)?;
+    let prefix = random_prefix(graph.dims(), prefix_len);
+    let settings = GridSettings::new(shape.vocabulary, repetitions, threads);
+    measure(&mut graph, &prefix, &settings)?.ok_or_else(|| fail("it has no focal layers".into()))
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::BenchPage;
-use super::script::MeasuredGraph;
+use super::script::{Choices, MeasuredGraph};
+use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, Protocol, TokenClass};
 use crate::decode::{AcceptanceRule, DecodeError, LoopSettings, PageDecoding, PageDrafts, decode_page};
 use crate::drafts::clock::Clock;
@@ -13,8 +12,7 @@ use crate::graphs::{DecodeGraph, TokenId};
 use crate::page::Source;
 
 /// How a page is decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// One stream at a time, one token a call; teacher-forced.
     Sequential,
@@ -24,18 +22,35 @@ pub enum Mode {
     DraftsLossless,
     /// The page's own drafts under the pack's trust thresholds; the model's own choices, nothing is forced.
     DraftsTrust,
+    /// As [`Mode::Sequential`] and [`Mode::Forked`], with fixation to a share of the visual tokens, in percent.
+    SequentialFixation(u8),
+    ForkedFixation(u8),
 }
 
 impl Mode {
+    /// All but fixation.
     pub const ALL: [Mode; 4] = [Mode::Sequential, Mode::Forked, Mode::DraftsLossless, Mode::DraftsTrust];
 
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Mode::Sequential => "sequential",
-            Mode::Forked => "forked",
-            Mode::DraftsLossless => "drafts_lossless",
-            Mode::DraftsTrust => "drafts_trust",
+            Mode::Sequential => "sequential".into(),
+            Mode::Forked => "forked".into(),
+            Mode::DraftsLossless => "drafts_lossless".into(),
+            Mode::DraftsTrust => "drafts_trust".into(),
+            Mode::SequentialFixation(percent) => format!("sequential_tau{percent:02}"),
+            Mode::ForkedFixation(percent) => format!("forked_tau{percent:02}"),
         }
+    }
+
+    pub(super) fn percent(self) -> Option<u8> {
+        match self {
+            Mode::SequentialFixation(percent) | Mode::ForkedFixation(percent) => Some(percent),
+            _ => None,
+        }
+    }
+
+    fn is_sequential(self) -> bool {
+        matches!(self, Mode::Sequential | Mode::SequentialFixation(_))
     }
 }
 
@@ -56,6 +71,10 @@ pub struct Sample {
     pub kv_peak_bytes: usize,
     /// Of the content to the script's, 0..1.
     pub similarity: f64,
+    /// Prefix positions that a layer read in a call, mean over layers and calls.
+    pub prefix_read: f64,
+    /// What the model itself would have written after each token of the script; empty where nothing was forced.
+    pub choices: Choices,
 }
 
 /// What all pages of a run share.
@@ -78,9 +97,9 @@ pub(super) fn run_mode(
     context: &ModeContext<'_>,
 ) -> Result<Sample, DecodeError> {
     let drafts = match mode {
-        Mode::Sequential | Mode::Forked => PageDrafts::default(),
         Mode::DraftsLossless => with_errors(&page.drafts, context.draft_error, context.protocol),
         Mode::DraftsTrust => page.drafts.clone(),
+        _ => PageDrafts::default(),
     };
     let longest = page.drafts.content.values().map(Vec::len).max().unwrap_or(0);
     let settings = LoopSettings {
@@ -88,7 +107,8 @@ pub(super) fn run_mode(
         // A draft may be refused and realigned; a model that runs freely is stopped soon after.
         max_tokens: longest + 8,
         max_trunk_tokens: page.drafts.trunk.len() + 8,
-        max_rows: if mode == Mode::Sequential { 1 } else { context.settings.max_rows },
+        max_rows: if mode.is_sequential() { 1 } else { context.settings.max_rows },
+        fixation: mode.percent().map(|percent| FixationSettings::new(f32::from(percent) / 100.0)),
         ..context.settings.clone()
     };
     let prefix = page.prefix.clone();
@@ -97,7 +117,7 @@ pub(super) fn run_mode(
     let clock = Clock::start(context.threads);
     let decoding = decode_page(&mut measured, context.protocol, prefix, drafts, &settings)?;
     let seconds = clock.seconds();
-    Ok(sample(page, &decoding, seconds, measured.seconds))
+    Ok(Sample { choices: measured.choices, ..sample(page, &decoding, seconds, measured.seconds) })
 }
 
 fn sample(page: &BenchPage, decoding: &PageDecoding, seconds: f64, graph_seconds: f64) -> Sample {
@@ -116,6 +136,8 @@ fn sample(page: &BenchPage, decoding: &PageDecoding, seconds: f64, graph_seconds
         draft_rows: stats.draft_rows.clone(),
         kv_peak_bytes: stats.kv_peak_bytes,
         similarity: similarity(&content, &page.script.content()),
+        prefix_read: stats.prefix_read / stats.calls.max(1) as f64,
+        choices: Choices::default(),
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::figures::{Better, Figure, Ratio, quantile};
 use super::modes::{Mode, Sample};
+use super::steps::Grid;
 use super::{BenchPage, BenchSettings, ModeSamples};
 use crate::page::Source;
 
@@ -19,6 +20,7 @@ pub struct BenchReport {
     samples: Vec<ModeSamples>,
     settings: BenchSettings,
     threads: usize,
+    grid: Option<Grid>,
 }
 
 impl BenchReport {
@@ -28,6 +30,7 @@ impl BenchReport {
         samples: Vec<ModeSamples>,
         settings: &BenchSettings,
         threads: usize,
+        grid: Option<Grid>,
     ) -> BenchReport {
         let described = pages.iter().map(|page| {
             json!({
@@ -46,13 +49,14 @@ impl BenchReport {
             samples,
             settings: settings.clone(),
             threads,
+            grid,
         }
     }
 
     /// The whole report.
     pub fn json(&self) -> Value {
         let modes: Map<String, Value> =
-            self.samples.iter().map(|entry| (entry.mode.name().to_owned(), self.mode(entry))).collect();
+            self.samples.iter().map(|entry| (entry.mode.name(), self.mode(entry))).collect();
         json!({
             "docparse": env!("CARGO_PKG_VERSION"),
             "optimised_build": !cfg!(debug_assertions),
@@ -64,6 +68,7 @@ impl BenchReport {
             "draft_error": self.settings.draft_error,
             "pages": self.pages,
             "modes": modes,
+            "fixation_steps": self.grid.as_ref().map(Grid::json),
             "ratios": self.ratios(),
         })
     }
@@ -71,14 +76,14 @@ impl BenchReport {
     /// A line for each mode and each ratio.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "{:<16}{:>9}{:>10}{:>10}{:>9}{:>9}{:>10}{:>10}{:>11}\n",
+            "{:<18}{:>9}{:>10}{:>10}{:>9}{:>9}{:>10}{:>10}{:>11}\n",
             "mode", "pages/s", "p50 s", "p95 s", "calls", "steps", "rows/call", "kv MB", "similarity"
         );
         for entry in &self.samples {
             let figure = |name: &str| self.mode(entry)[name]["median"].as_f64().unwrap_or(0.0);
             let _ = writeln!(
                 text,
-                "{:<16}{:>9.3}{:>10.3}{:>10.3}{:>9.0}{:>9.0}{:>10.1}{:>10.1}{:>11.3}",
+                "{:<18}{:>9.3}{:>10.3}{:>10.3}{:>9.0}{:>9.0}{:>10.1}{:>10.1}{:>11.3}",
                 entry.mode.name(),
                 figure("pages_per_s"),
                 figure("p50_s"),
@@ -91,6 +96,10 @@ impl BenchReport {
             );
         }
         text.push('\n');
+        if let Some(grid) = &self.grid {
+            text += &grid.table();
+            text.push('\n');
+        }
         for (name, ratio) in self.ratios() {
             let [least, most] = ratio.spread;
             let _ = writeln!(text, "{name:<40}{:>10.3}   {least:.3} .. {most:.3}", ratio.value);
@@ -120,11 +129,13 @@ impl BenchReport {
             "accepted_per_row": accepted_per_row(entry),
             "kv_peak_bytes": figure(&|pages| per_page(pages, |s| s.kv_peak_bytes as f64, 1.0)),
             "similarity": figure(&|pages| total(|s| s.similarity)(pages) / pages.len().max(1) as f64),
+            "prefix_read": middle(|s| s.prefix_read),
+            "agreement": self.agreement(entry.mode),
         })
     }
 
     /// Only what was measured.
-    fn ratios(&self) -> BTreeMap<String, Ratio> {
+    pub fn ratios(&self) -> BTreeMap<String, Ratio> {
         let mut ratios = BTreeMap::new();
         let mut add = |name: &str, ratio: Option<Ratio>| {
             ratios.extend(ratio.map(|ratio| (name.to_owned(), ratio)));
@@ -160,7 +171,45 @@ impl BenchReport {
                 add(&format!("accepted_per_step_{name}{suffix}"), ratio);
             }
         }
+        for entry in &self.samples {
+            let Some(percent) = entry.mode.percent() else { continue };
+            match entry.mode {
+                Mode::SequentialFixation(_) => {
+                    let pair = (entry.mode, Mode::Sequential);
+                    let ratio = self.ratio(pair, None, &pages_per_s, Better::Higher);
+                    add(&format!("decode_fixation_b1_tau{percent:02}"), ratio);
+                }
+                _ => {
+                    let pair = (entry.mode, Mode::Forked);
+                    let ratio = self.ratio(pair, None, &pages_per_s, Better::Higher);
+                    add(&format!("decode_fixation_forked_tau{percent:02}"), ratio);
+                }
+            }
+            if let (Mode::SequentialFixation(_), Some(agreement)) = (entry.mode, self.agreement(entry.mode)) {
+                let what = ("choices of the model as in plain decoding", "choices");
+                add(
+                    &format!("similarity_tau{percent:02}"),
+                    Ratio::of(&[agreement], &[1.0], what, Better::Higher),
+                );
+            }
+        }
+        if let Some(grid) = &self.grid {
+            ratios.extend(grid.ratios());
+        }
         ratios
+    }
+
+    /// Share of the model's own choices that are those of plain decoding, over all pages; the same in every repetition.
+    fn agreement(&self, mode: Mode) -> Option<f64> {
+        mode.percent()?;
+        let first = |mode| self.of(mode, None).into_iter().next();
+        let (plain, own) = (first(Mode::Sequential)?, first(mode)?);
+        let (mut same, mut all) = (0usize, 0usize);
+        for (plain, own) in plain.iter().zip(&own) {
+            all += plain.choices.len();
+            same += plain.choices.iter().filter(|(place, id)| own.choices.get(place) == Some(id)).count();
+        }
+        (all > 0).then(|| same as f64 / all as f64)
     }
 
     /// Samples of a mode on the born-digital pages, the others, or all of them.
@@ -182,7 +231,7 @@ impl BenchReport {
     ) -> Option<Ratio> {
         let values =
             |mode| -> Vec<f64> { self.of(mode, born_digital).iter().map(|pages| of(pages)).collect() };
-        Ratio::of(&values(numerator), &values(denominator), (numerator.name(), denominator.name()), better)
+        Ratio::of(&values(numerator), &values(denominator), (&numerator.name(), &denominator.name()), better)
     }
 }
 

@@ -70,14 +70,15 @@ pub struct MeasuredGraph<'a> {
     /// Threads of the graph's session: CPU time is only known of one.
     threads: usize,
     pub seconds: f64,
-    /// Tokens of the script that the model would have written, too, and all that were compared.
-    pub agreeing: usize,
-    pub compared: usize,
+    pub choices: Choices,
 }
+
+/// The model's own next token by stream (trunk positions that it sees; -1: the trunk) and position in it.
+pub type Choices = BTreeMap<(i64, usize), TokenId>;
 
 impl<'a> MeasuredGraph<'a> {
     pub fn new(inner: &'a mut dyn DecodeGraph, script: Option<&'a Script>, threads: usize) -> Self {
-        MeasuredGraph { inner, script, threads, seconds: 0.0, agreeing: 0, compared: 0 }
+        MeasuredGraph { inner, script, threads, seconds: 0.0, choices: Choices::new() }
     }
 }
 
@@ -104,8 +105,9 @@ impl DecodeGraph for MeasuredGraph<'_> {
             for position in 0..per_row {
                 let Some(next) = script.next(first, visible, suffix, position) else { break };
                 let at = row * per_row + position;
-                self.compared += 1;
-                self.agreeing += usize::from(output.next_id[at] == next);
+                let in_branch = suffix > 0 || first == script.child;
+                let place = if in_branch { (visible, suffix as usize) } else { (-1, visible as usize) };
+                self.choices.insert((place.0, place.1 + position), output.next_id[at]);
                 output.next_id[at] = next;
                 output.next_logprob[at] = 0.0;
             }

@@ -208,6 +208,14 @@ pub(crate) struct DecodeArguments {
     /// Most tokens that one region may take [default: what the model's manifest says].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: Option<u32>,
+
+    /// Share of the page that most of the model's layers look at when it writes alone; 1 = all of it.
+    #[arg(long, value_name = "TAU", default_value = "1", value_parser = share)]
+    pub(crate) fixation: f32,
+
+    /// Layers that choose where to look, comma-separated [default: found on each page].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) focal_layers: Vec<usize>,
 }
 
 #[derive(Args, Debug, Default)]
@@ -290,8 +298,21 @@ pub(crate) struct DoctorArguments {}
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
     /// Files and directories.
-    #[arg(value_name = "DOCUMENT", required = true)]
+    #[arg(value_name = "DOCUMENT", required_unless_present = "decoder")]
     pub(crate) documents: Vec<PathBuf>,
+
+    /// Measure single steps of the decode graph in DIR (written by `scripts/export`) instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "documents")]
+    pub(crate) decoder: Option<PathBuf>,
+
+    /// Visual tokens of the page for `--decoder`.
+    #[arg(long, value_name = "N", default_value_t = 2200)]
+    pub(crate) prefix: usize,
+
+    /// Shares of the visual tokens, in percent, at which decoding with fixation is measured.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20,5",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) fixation: Vec<u8>,
 
     /// Where the report is written.
     #[arg(long, value_name = "FILE")]
@@ -384,6 +405,13 @@ impl When {
             When::Always => true,
             When::Never => false,
         }
+    }
+}
+
+fn share(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("expected a number above 0, at most 1".into()),
     }
 }
 

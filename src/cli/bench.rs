@@ -11,7 +11,7 @@ use crate::batch::engine::NativeEngine;
 use crate::batch::inputs::{InputArgument, expand};
 use crate::batch::output::write_atomic;
 use crate::bench::modes::Mode;
-use crate::bench::{BenchError, BenchSettings, run};
+use crate::bench::{BenchError, BenchSettings, run, run_decoder};
 use crate::pdf::OpenOptions;
 use crate::reader::ReaderSettings;
 use crate::settings::{DecodeSettings, Device, ModelChoice, RasterSettings};
@@ -29,6 +29,16 @@ pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
 }
 
 fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, String)> {
+    if let Some(folder) = &arguments.decoder {
+        let repetitions = arguments.repetitions.max(1);
+        let grid = run_decoder(folder, arguments.prefix.max(1), repetitions, arguments.threads.max(1))
+            .map_err(failed)?;
+        grid.table().lines().for_each(|line| report.note(line));
+        return write(
+            arguments,
+            &serde_json::json!({ "fixation_steps": grid.json(), "ratios": grid.ratios() }),
+        );
+    }
     let named: Vec<InputArgument> = arguments.documents.iter().cloned().map(InputArgument::Path).collect();
     let inputs =
         expand(&named, &mut std::io::empty()).map_err(|error| (Outcome::Failed, error.to_string()))?;
@@ -42,18 +52,25 @@ fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, 
         pages: arguments.pages.max(1),
         max_tokens: arguments.max_tokens,
         draft_error: arguments.draft_error.clamp(0.0, 1.0),
-        modes: Mode::ALL.to_vec(),
+        modes: modes(&arguments.fixation),
     };
-    let measured = run(&files, &engine, &settings, &mut |line| report.note(line)).map_err(|error| {
-        let outcome = match &error {
-            BenchError::Reader(_) | BenchError::NoModel => Outcome::Missing,
-            BenchError::NoPages | BenchError::Page { .. } => Outcome::Failed,
-        };
-        (outcome, error.to_string())
-    })?;
+    let measured = run(&files, &engine, &settings, &mut |line| report.note(line)).map_err(failed)?;
     measured.table().lines().for_each(|line| report.note(line));
-    let text = format!("{:#}\n", measured.json());
+    write(arguments, &measured.json())
+}
+
+fn write(arguments: &BenchArguments, report: &serde_json::Value) -> Result<(), (Outcome, String)> {
+    let text = format!("{report:#}\n");
     write_atomic(&arguments.json, text.as_bytes()).map_err(|error| (Outcome::Output, error.to_string()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn failed(error: BenchError) -> (Outcome, String) {
+    let outcome = match &error {
+        BenchError::Reader(_) | BenchError::NoModel | BenchError::Shape { .. } => Outcome::Missing,
+        BenchError::NoPages | BenchError::Page { .. } | BenchError::Graph(_) => Outcome::Failed,
+    };
+    (outcome, error.to_string())
 }
 
 fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)> {
@@ -78,4 +95,9 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
             page_pictures: false,
         },
     })
+}
+
+fn modes(percents: &[u8]) -> Vec<Mode> {
+    let fixation = percents.iter().flat_map(|&p| [Mode::SequentialFixation(p), Mode::ForkedFixation(p)]);
+    Mode::ALL.into_iter().chain(fixation).collect()
 }

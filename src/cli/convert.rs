@@ -330,6 +330,8 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         drafters: arguments.drafts,
         acceptance: arguments.accept.map(|accept| accept.0),
         max_tokens: arguments.max_tokens.map(|tokens| tokens as usize),
+        fixation: arguments.fixation,
+        focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
         ..DecodeSettings::default()
     }
 }

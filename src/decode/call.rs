@@ -10,7 +10,19 @@ use super::verify::Scores;
 #[derive(Debug)]
 pub(super) struct CallOutput {
     output: StepOutput,
+    rows: usize,
     tokens_per_row: usize,
+    /// Prefix positions that a layer read, mean over the layers.
+    pub(super) prefix_read: f64,
+}
+
+/// What a call is to do beside its tokens.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Focus {
+    /// Layers read only what the rows look at, if that is at most this share of the prefix.
+    pub(super) max_share: Option<f32>,
+    /// Ask for the focal layers' scores.
+    pub(super) scores: bool,
 }
 
 impl CallOutput {
@@ -23,6 +35,17 @@ impl CallOutput {
             next_logprob: &self.output.next_logprob[range.clone()],
             draft_logprob: &self.output.draft_logprob[range],
         }
+    }
+
+    /// Where the last token of each row looked, `[F, rows, prefix]`, and how much, `[L, rows]`; empty if not asked for. Rows
+    /// with fewer tokens than the longest have nothing there.
+    pub(super) fn focal(&self) -> (&[f32], &[f32]) {
+        (&self.output.focal_scores, &self.output.image_attention)
+    }
+
+    /// Rows of the call, a filler included.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// The first `count` new keys and values of `row`.
@@ -52,6 +75,7 @@ impl CallBuffers {
         graph: &mut dyn DecodeGraph,
         kv: &mut KvCache,
         feeds: &[(RowSource<'_>, &Feed)],
+        focus: Focus,
     ) -> Result<CallOutput, GraphError> {
         let dims = graph.dims();
         let parts = dims.position_parts;
@@ -71,7 +95,11 @@ impl CallBuffers {
         }
         self.tokens.resize(rows * tokens_per_row, 0);
         self.positions.resize(rows * tokens_per_row * parts, 0.0);
-        let view = kv.view(&sources);
+        let view = match focus.max_share {
+            Some(max_share) => kv.focused_view(&sources, max_share),
+            None => kv.view(&sources),
+        };
+        let prefix_read = view.prefix_len.iter().sum::<usize>() as f64 / dims.layers.max(1) as f64;
         let input = StepInput {
             tokens: &self.tokens,
             positions: &self.positions,
@@ -88,10 +116,11 @@ impl CallBuffers {
             suffix_keys: view.suffix_keys,
             suffix_values: view.suffix_values,
             suffix_capacity: view.suffix_capacity,
+            wants_focal: focus.scores,
         };
         let output = graph.step(&input)?;
         check_shapes(&output, dims, rows * tokens_per_row)?;
-        Ok(CallOutput { output, tokens_per_row })
+        Ok(CallOutput { output, rows, tokens_per_row, prefix_read })
     }
 }
 

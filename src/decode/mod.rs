@@ -6,6 +6,7 @@
 
 mod call;
 mod content;
+pub mod fixation;
 mod guard;
 mod layout;
 mod page;
@@ -24,6 +25,7 @@ use crate::graphs::{DecodeGraph, GraphError, Prefix};
 use crate::kv::{KvCache, KvLimits};
 use crate::page::StopReason;
 
+use fixation::FixationSettings;
 use protocol::{DraftToken, KeptToken, Protocol};
 
 pub use stats::DecodeStats;
@@ -46,6 +48,8 @@ pub struct LoopSettings {
     /// Smallest capacity of a trunk or suffix, in positions; capacities double from there. 64: where the attention's time per
     /// call starts to grow with the capacity (native-stack.md 2.5, suffix length).
     pub first_capacity: usize,
+    /// Layers that do not choose read only where the stream looked last; `None`, and graphs without focal scores: everything.
+    pub fixation: Option<FixationSettings>,
 }
 
 impl Default for LoopSettings {
@@ -58,6 +62,7 @@ impl Default for LoopSettings {
             max_rows: 64,
             kv_budget_bytes: 4 << 30,
             first_capacity: 64,
+            fixation: None,
         }
     }
 }
@@ -139,7 +144,7 @@ pub fn decode_page(
     let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
     let kv = KvCache::new(graph.dims(), prefix, limits)
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
-    let mut page = page::PageState::new(protocol, settings, kv, drafts)?;
+    let mut page = page::PageState::new(protocol, settings, kv, drafts, graph.focal_layers())?;
     loop {
         let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {

@@ -6,8 +6,9 @@ use crate::graphs::{DecodeGraph, TokenId};
 use crate::kv::{Branch, KvCache, RowSource};
 use crate::page::StopReason;
 
-use super::call::{CallBuffers, CallOutput};
+use super::call::{CallBuffers, CallOutput, Focus};
 use super::content::{ContentDraft, Own};
+use super::fixation::PageFixation;
 use super::layout::{LayoutDraft, Origin};
 use super::protocol::{DraftToken, Protocol};
 use super::scheduler::{Owner, Ready};
@@ -53,6 +54,7 @@ pub(super) struct PageState<'p> {
     forks: VecDeque<usize>,
     round: usize,
     buffers: CallBuffers,
+    fixation: Option<PageFixation>,
     stats: DecodeStats,
 }
 
@@ -62,6 +64,7 @@ impl<'p> PageState<'p> {
         settings: &'p LoopSettings,
         kv: KvCache,
         drafts: PageDrafts,
+        focal_layers: &[usize],
     ) -> Result<PageState<'p>, DecodeError> {
         let prompt = protocol.trunk_prompt();
         if prompt.is_empty() {
@@ -83,6 +86,7 @@ impl<'p> PageState<'p> {
             forks: VecDeque::new(),
             round: 1,
             buffers: CallBuffers::default(),
+            fixation: settings.fixation.as_ref().and_then(|f| PageFixation::new(f, focal_layers)),
             stats: DecodeStats::default(),
         })
     }
@@ -137,10 +141,13 @@ impl<'p> PageState<'p> {
             .zip(&feeds)
             .map(|(&owner, feed)| (row_source(&self.contents, owner), feed))
             .collect();
+        let focus = self.focus(&feeds);
         let started = std::time::Instant::now();
-        let output = self.buffers.run(graph, &mut self.kv, &rows)?;
+        let output = self.buffers.run(graph, &mut self.kv, &rows, focus)?;
         self.stats.graph_seconds += started.elapsed().as_secs_f64();
         self.stats.note_call(feeds.iter().map(|f| f.tokens.len()));
+        self.stats.prefix_read += output.prefix_read;
+        self.fixate(&owners, &feeds, &output, graph.dims().layers);
         // Oldest branches first: they may take the room of younger ones.
         let mut order: Vec<usize> = (0..owners.len()).collect();
         order.sort_by_key(|&row| owners[row]);
@@ -152,6 +159,30 @@ impl<'p> PageState<'p> {
         }
         self.stats.kv_peak_bytes = self.kv.peak_bytes();
         Ok(())
+    }
+
+    /// Only calls of one token a row are focused: drafts look at many places.
+    fn focus(&self, feeds: &[Feed]) -> Focus {
+        let Some(fixation) = &self.fixation else { return Focus::default() };
+        let single = feeds.iter().all(|feed| feed.tokens.len() == 1);
+        let max_share = (single && fixation.is_known()).then(|| fixation.max_share());
+        Focus { max_share, scores: single }
+    }
+
+    /// Takes where the rows of a call looked: they look there in their next step. A fixation lasts for one step.
+    fn fixate(&mut self, owners: &[Owner], feeds: &[Feed], output: &CallOutput, layers: usize) {
+        let Some(fixation) = &mut self.fixation else { return };
+        let (scores, image_attention) = output.focal();
+        let rows = output.rows();
+        if feeds.iter().all(|feed| feed.tokens.len() == 1) && !image_attention.is_empty() {
+            if let Some(governing) = fixation.profile(image_attention, layers, rows, owners.len()) {
+                self.kv.set_governing(governing);
+            }
+        }
+        for (row, &owner) in owners.iter().enumerate() {
+            let sets = if scores.is_empty() { None } else { fixation.sets(scores, row, rows) };
+            self.kv.fixate(&row_source(&self.contents, owner), sets);
+        }
     }
 
     fn slot(&self, owner: Owner) -> Option<usize> {

@@ -31,6 +31,8 @@ pub struct DecodeStats {
     /// Most bytes of keys and values held at once, staging included.
     pub kv_peak_bytes: usize,
     pub graph_seconds: f64,
+    /// Prefix positions that a layer read, mean over the layers, sum over the calls.
+    pub prefix_read: f64,
 }
 
 impl DecodeStats {

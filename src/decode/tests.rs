@@ -647,3 +647,72 @@ fn budgets_stop_streams() {
     let decoded = page.decode(scripted_drafts(&[10, 20, 30]));
     assert_eq!((decoded.stop, decoded.trunk.len(), decoded.branches.len()), (StopReason::Budget, 7, 1));
 }
+
+/// Fixation with the second layer focal, on a graph that does not mind: what is read changes, not what is written.
+fn fixating(tau: f32, max_share: f32) -> LoopSettings {
+    let fixation = FixationSettings { warm_up: 3, max_share, ..FixationSettings::new(tau) };
+    LoopSettings { fixation: Some(fixation), ..settings() }
+}
+
+fn visual() -> Vec<TokenId> {
+    (1000..1020).collect()
+}
+
+#[test]
+fn a_stream_reads_where_it_looked_in_the_step_before() {
+    let settings = LoopSettings { max_rows: 1, ..fixating(0.25, 1.0) };
+    let page = Page {
+        rule: &random_page,
+        protocol: TestProtocol { fork_visible: false },
+        visual: visual(),
+        settings,
+    };
+    let mut graph = FakeGraph::new(&random_page);
+    graph.focal_layers = vec![1];
+    let decoded = page.decode_on(&mut graph, PageDrafts::default());
+    assert_eq!(written(&decoded), page.alone());
+    let mut focused = 0;
+    for (index, pair) in graph.calls.windows(2).enumerate() {
+        let [before, call] = pair else { unreachable!() };
+        let goes_on = call.tokens_per_row == 1
+            && before.tokens_per_row == 1
+            && call.suffix_len[0] == before.suffix_len[0] + 1;
+        if index < 4 || !goes_on {
+            continue;
+        }
+        let scores: Vec<f32> =
+            (0..20).map(|p| crate::graphs::fake::focal_score(before.tokens[0], p)).collect();
+        let expected: Vec<TokenId> =
+            fixation::select(&scores, 0.25, 0).into_iter().map(|p| 1000 + TokenId::from(p)).collect();
+        assert_eq!(call.prefix_read, expected, "call {index}");
+        focused += 1;
+    }
+    assert!(focused > 20, "{focused}");
+    assert!(decoded.stats.prefix_read < 20.0 * decoded.stats.calls as f64 * 0.9);
+}
+
+#[test]
+fn rows_share_the_union_or_read_everything() {
+    let read = |tau: f32, max_share: f32| {
+        let settings = fixating(tau, max_share);
+        let page = Page {
+            rule: &random_page,
+            protocol: TestProtocol { fork_visible: false },
+            visual: visual(),
+            settings,
+        };
+        let mut graph = FakeGraph::new(&random_page);
+        graph.focal_layers = vec![1];
+        let decoded = page.decode_on(&mut graph, PageDrafts::default());
+        assert_eq!(written(&decoded), page.alone());
+        graph.calls.iter().map(|call| call.prefix_read.len()).collect::<Vec<usize>>()
+    };
+    assert!(read(1.0, 1.0).iter().all(|&len| len == 20), "1 is off");
+    assert!(read(0.2, 0.1).iter().all(|&len| len == 20), "a union above the largest share");
+    let shared = read(0.2, 1.0);
+    assert!(shared[..3].iter().all(|&len| len == 20), "warm-up: {shared:?}");
+    assert!(
+        shared.iter().any(|&len| len == 4) && shared.iter().any(|&len| len > 4 && len < 20),
+        "{shared:?}"
+    );
+}

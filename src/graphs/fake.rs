@@ -30,6 +30,8 @@ pub(crate) struct Recorded {
     pub(crate) trunk_visible: Vec<i64>,
     pub(crate) suffix_len: Vec<i64>,
     pub(crate) suffix_capacity: usize,
+    /// Tokens of the prefix that the first layer read.
+    pub(crate) prefix_read: Vec<TokenId>,
 }
 
 pub(crate) const DIMS: Dims = Dims { layers: 2, kv_heads: 2, head_dim: 5, position_parts: 3, hidden: 0 };
@@ -40,6 +42,13 @@ pub(crate) struct FakeGraph<'a> {
     pub(crate) calls: Vec<Recorded>,
     /// The call with this index fails.
     pub(crate) fail_at: Option<usize>,
+    /// Layers that return scores: [`focal_score`].
+    pub(crate) focal_layers: Vec<usize>,
+}
+
+/// How much a row whose last token is `token` looks at prefix position `position`.
+pub(crate) fn focal_score(token: TokenId, position: usize) -> f32 {
+    ((token as usize * 31 + position * 17) % 97) as f32
 }
 
 /// Numbers that say where a row belongs and what it was made from.
@@ -83,9 +92,10 @@ impl Run<'_> {
     }
 }
 
-/// Reads `len` positions of a segment and checks that all layers and heads, keys and values, agree. `row`: which block of
+/// Reads `len` positions of a segment and checks that all `layers` and heads, keys and values, agree. `block`: which block of
 /// `[KVH, capacity, D]` of each buffer.
 fn read(
+    layers: std::ops::Range<usize>,
     keys: &[&[f32]],
     values: &[&[f32]],
     len: usize,
@@ -95,7 +105,7 @@ fn read(
 ) -> Vec<Seen> {
     let size = capacity * DIMS.head_dim;
     let mut found: Vec<Vec<Seen>> = Vec::new();
-    for layer in 0..DIMS.layers {
+    for layer in layers {
         for head in 0..DIMS.kv_heads {
             let start = (block * DIMS.kv_heads + head) * size;
             for (buffer, is_values) in [(keys[layer], false), (values[layer], true)] {
@@ -117,29 +127,48 @@ fn read(
     found.swap_remove(0)
 }
 
-/// All segments that row `r` of a call attends to before its own tokens.
+/// The prefix as each layer reads it. Layers may leave positions out, never change them.
+fn prefixes(input: &StepInput<'_>) -> Vec<Vec<Seen>> {
+    let of = |layer: usize| {
+        let len = input.prefix_len[layer];
+        read(layer..layer + 1, &input.prefix_keys, &input.prefix_values, len, len, 0, true)
+    };
+    let prefixes: Vec<Vec<Seen>> = (0..DIMS.layers).map(of).collect();
+    let whole = prefixes.iter().max_by_key(|prefix| prefix.len()).unwrap();
+    for part in &prefixes {
+        let mut rest = whole.iter();
+        assert!(part.iter().all(|seen| rest.any(|other| other == seen)), "a part of another prefix");
+    }
+    prefixes
+}
+
+/// All segments that row `r` of a call attends to before its own tokens; of the prefix what the layer that reads most reads.
 pub(crate) fn attended(input: &StepInput<'_>, r: usize) -> Vec<Seen> {
-    let prefix_len = input.prefix_len[0];
-    assert!(input.prefix_len.iter().all(|&len| len == prefix_len));
-    let mut history = read(&input.prefix_keys, &input.prefix_values, prefix_len, prefix_len, 0, true);
+    let all = 0..DIMS.layers;
+    let mut history = prefixes(input).into_iter().max_by_key(Vec::len).unwrap();
     let visible = input.trunk_visible[r] as usize;
     assert!(visible <= input.trunk_capacity);
-    history.extend(read(&input.trunk_keys, &input.trunk_values, visible, input.trunk_capacity, 0, false));
+    let capacity = input.trunk_capacity;
+    history.extend(read(all.clone(), &input.trunk_keys, &input.trunk_values, visible, capacity, 0, false));
     let len = input.suffix_len[r] as usize;
     assert!(len <= input.suffix_capacity);
-    history.extend(read(&input.suffix_keys, &input.suffix_values, len, input.suffix_capacity, r, false));
+    history.extend(read(all, &input.suffix_keys, &input.suffix_values, len, input.suffix_capacity, r, false));
     history
 }
 
 impl<'a> FakeGraph<'a> {
     pub(crate) fn new(rule: &'a dyn Fn(&[Seen]) -> Next) -> FakeGraph<'a> {
-        FakeGraph { rule, calls: Vec::new(), fail_at: None }
+        FakeGraph { rule, calls: Vec::new(), fail_at: None, focal_layers: Vec::new() }
     }
 }
 
 impl DecodeGraph for FakeGraph<'_> {
     fn dims(&self) -> Dims {
         DIMS
+    }
+
+    fn focal_layers(&self) -> &[usize] {
+        &self.focal_layers
     }
 
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
@@ -180,6 +209,17 @@ impl DecodeGraph for FakeGraph<'_> {
                 if values { output.new_values.push(new) } else { output.new_keys.push(new) }
             }
         }
+        if input.wants_focal && !self.focal_layers.is_empty() {
+            for &layer in &self.focal_layers {
+                let prefix = input.prefix_len[layer];
+                assert_eq!(Some(&prefix), input.prefix_len.iter().max(), "focal layers read everything");
+                for r in 0..rows {
+                    let last = input.tokens[(r + 1) * per_row - 1];
+                    output.focal_scores.extend((0..prefix).map(|position| focal_score(last, position)));
+                }
+            }
+            output.image_attention = vec![0.5; DIMS.layers * rows];
+        }
         self.calls.push(Recorded {
             tokens: input.tokens.to_vec(),
             positions: input.positions.to_vec(),
@@ -188,6 +228,7 @@ impl DecodeGraph for FakeGraph<'_> {
             trunk_visible: input.trunk_visible.to_vec(),
             suffix_len: input.suffix_len.to_vec(),
             suffix_capacity: input.suffix_capacity,
+            prefix_read: prefixes(input)[0].iter().map(|seen| seen.token).collect(),
         });
         Ok(output)
     }

@@ -56,6 +56,20 @@ pub struct Manifest {
     pub protocol: ProtocolTable,
     pub decode: DecodeTable,
     pub acceptance: AcceptanceTable,
+    #[serde(default)]
+    pub extras: Extras,
+}
+
+/// What a pack's graphs can do beyond the contract's least.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extras {
+    /// Layers whose scores the decode graph returns, ascending; none: it has no `focal_scores`.
+    #[serde(default)]
+    pub focal_layers: Vec<usize>,
+    /// Last positions of the prefix that are text, not picture.
+    #[serde(default)]
+    pub prefix_text: usize,
 }
 
 /// Files of the graphs, relative to the pack's folder. A graph that is missing switches its feature off.

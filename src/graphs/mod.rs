@@ -16,6 +16,9 @@
 //!      draft_logprob  [P, R, M]              f32    log-probability of tokens[m + 1] at position m; 0 at the last
 //!      hidden         [P, R, M, H]           f32    last hidden state, for the mtp graph
 //!      new_k.{l}      [P, R, KVH, M, D]      f32    new_v.{l}     [P, R, KVH, M, D]
+//!      focal_scores   [F, P, R, Lv]          f32    optional: attention of the last token of each row to the prefix, mean over
+//!                                                   heads, of the F layers that the manifest's `extras.focal_layers` lists
+//!      image_attention [L, P, R]             f32    with it: the share of the attention that falls on the prefix
 //! ```
 //!
 //! One softmax runs over prefix, visible trunk, suffix and the call's own tokens (causal within the row). Masked rows of the
@@ -85,6 +88,8 @@ pub struct StepInput<'a> {
     pub suffix_keys: Vec<&'a [f32]>,
     pub suffix_values: Vec<&'a [f32]>,
     pub suffix_capacity: usize,
+    /// Return the focal layers' scores; their prefixes are then whole.
+    pub wants_focal: bool,
 }
 
 /// What one decode call returns.
@@ -99,6 +104,10 @@ pub struct StepOutput {
     /// Per layer, `[rows, KVH, tokens_per_row, D]`.
     pub new_keys: Vec<Vec<f32>>,
     pub new_values: Vec<Vec<f32>>,
+    /// `[F, rows, prefix]`; empty if not wanted.
+    pub focal_scores: Vec<f32>,
+    /// `[L, rows]`; empty if not wanted.
+    pub image_attention: Vec<f32>,
 }
 
 /// A graph call failed; the page it was for fails, the run goes on.
@@ -112,5 +121,9 @@ pub struct GraphError {
 /// One decoder step for rows of one page.
 pub trait DecodeGraph {
     fn dims(&self) -> Dims;
+    /// Layers whose scores a step can return, in their order there.
+    fn focal_layers(&self) -> &[usize] {
+        &[]
+    }
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError>;
 }

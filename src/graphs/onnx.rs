@@ -32,17 +32,29 @@ impl std::fmt::Debug for OnnxDecodeGraph {
 }
 
 impl OnnxDecodeGraph {
-    /// Loads the graph at `path` as `options` say and checks it against `dims`.
-    pub fn load(path: &Path, dims: Dims, options: impl Into<SessionOptions>) -> Result<Self, PackError> {
-        let session = open(path, options.into(), &StepTensors::inputs(dims), &StepTensors::outputs(dims))?;
+    /// Loads the graph at `path` as `options` say and checks it against `dims`. `focal_layers`: layers whose scores it returns.
+    pub fn load(
+        path: &Path,
+        dims: Dims,
+        focal_layers: &[usize],
+        options: impl Into<SessionOptions>,
+    ) -> Result<Self, PackError> {
+        let outputs = StepTensors::outputs(dims, focal_layers.len());
+        let session = open(path, options.into(), &StepTensors::inputs(dims), &outputs)?;
         let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
-        Ok(OnnxDecodeGraph { tensors: StepTensors::new(graph_name(path), dims, returns_hidden), session })
+        let mut tensors = StepTensors::new(graph_name(path), dims, returns_hidden);
+        tensors.focal_layers = focal_layers.to_vec();
+        Ok(OnnxDecodeGraph { tensors, session })
     }
 }
 
 impl DecodeGraph for OnnxDecodeGraph {
     fn dims(&self) -> Dims {
         self.tensors.dims
+    }
+
+    fn focal_layers(&self) -> &[usize] {
+        &self.tensors.focal_layers
     }
 
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
@@ -52,7 +64,9 @@ impl DecodeGraph for OnnxDecodeGraph {
         let prefix_len: Vec<i64> = input.prefix_len.iter().map(|&len| len as i64).collect();
         let feed = tensors.feed(input, &prefix_len).map_err(fail)?;
         let outputs = session.run(feed).map_err(|e| failed(&tensors.graph, e))?;
-        tensors.collect(&outputs).map_err(fail)
+        // Without a prefix there is nothing to look at, and ONNX Runtime's sum over it has no values.
+        let focal = input.wants_focal && input.prefix_len.iter().all(|&len| len > 0);
+        tensors.collect(&outputs, focal).map_err(fail)
     }
 }
 
@@ -61,6 +75,7 @@ struct StepTensors {
     graph: String,
     dims: Dims,
     returns_hidden: bool,
+    focal_layers: Vec<usize>,
     prefix_keys: Vec<String>,
     prefix_values: Vec<String>,
     trunk_keys: Vec<String>,
@@ -78,6 +93,7 @@ impl StepTensors {
             graph,
             dims,
             returns_hidden,
+            focal_layers: Vec::new(),
             prefix_keys: names("prefix_k"),
             prefix_values: names("prefix_v"),
             trunk_keys: names("trunk_k"),
@@ -109,13 +125,17 @@ impl StepTensors {
         list
     }
 
-    fn outputs(dims: Dims) -> Vec<Expected> {
+    fn outputs(dims: Dims, focal: usize) -> Vec<Expected> {
         let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
         let mut list = vec![
             expected("next_id", I64, &[None, None, None]),
             expected("next_logprob", F32, &[None, None, None]),
             expected("draft_logprob", F32, &[None, None, None]),
         ];
+        if focal > 0 {
+            list.push(expected("focal_scores", F32, &[Some(focal), None, None, None]));
+            list.push(expected("image_attention", F32, &[Some(dims.layers), None, None]));
+        }
         for layer in 0..dims.layers {
             list.push(expected(format!("new_k.{layer}"), F32, &[None, None, heads, None, dim]));
             list.push(expected(format!("new_v.{layer}"), F32, &[None, None, heads, None, dim]));
@@ -170,7 +190,9 @@ impl StepTensors {
         }
     }
 
-    fn collect(&self, outputs: &SessionOutputs<'_>) -> Result<StepOutput, String> {
+    fn collect(&self, outputs: &SessionOutputs<'_>, focal: bool) -> Result<StepOutput, String> {
+        let focal = focal && !self.focal_layers.is_empty();
+        let focal = |name| if focal { values(outputs, name) } else { Ok(Vec::new()) };
         let layers =
             |names: &[String]| names.iter().map(|name| values(outputs, name)).collect::<Result<Vec<_>, _>>();
         Ok(StepOutput {
@@ -180,6 +202,8 @@ impl StepTensors {
             hidden: if self.returns_hidden { values(outputs, "hidden")? } else { Vec::new() },
             new_keys: layers(&self.new_keys)?,
             new_values: layers(&self.new_values)?,
+            focal_scores: focal("focal_scores")?,
+            image_attention: focal("image_attention")?,
         })
     }
 }

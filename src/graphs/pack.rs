@@ -55,6 +55,7 @@ impl Pack {
         OnnxDecodeGraph::load(
             &self.dir.join(&self.manifest.graphs.decode),
             self.manifest.dims.into(),
+            &self.manifest.extras.focal_layers,
             options,
         )
     }

@@ -3,6 +3,7 @@
 use crate::graphs::{Dims, Prefix};
 
 use super::KvLimits;
+use super::compact::{Compact, Fixation, union};
 pub use super::storage::NewRows;
 use super::storage::{Moved, Storage};
 
@@ -30,6 +31,8 @@ struct Entry {
     slot: Option<usize>,
     /// Positions of the suffix; 0 without a slot.
     len: usize,
+    /// What it looks at next.
+    fixation: Option<Fixation>,
 }
 
 /// Whose keys and values a call's row reads.
@@ -72,6 +75,11 @@ pub struct KvCache {
     staging: Storage,
     entries: Vec<Entry>,
     next_id: u32,
+    trunk_fixation: Option<Fixation>,
+    /// By layer, the focal layer that it follows; empty: all layers read everything.
+    governing: Vec<Option<usize>>,
+    /// By focal layer, the part of the prefix that the last focused view showed.
+    compact: Vec<Compact>,
     peak_bytes: usize,
 }
 
@@ -88,6 +96,9 @@ impl KvCache {
             staging: Storage::empty(dims),
             entries: Vec::new(),
             next_id: 0,
+            trunk_fixation: None,
+            governing: Vec::new(),
+            compact: Vec::new(),
             peak_bytes: 0,
         };
         (limits.worst_case_bytes(dims, cache.prefix.len) <= limits.budget_bytes).then_some(cache)
@@ -101,7 +112,8 @@ impl KvCache {
     /// Bytes held now.
     pub fn bytes(&self) -> usize {
         let prefix = self.prefix.len * self.dims.bytes_per_position();
-        prefix + self.trunk.bytes() + self.suffixes.bytes() + self.staging.bytes()
+        let compact: usize = self.compact.iter().map(Compact::bytes).sum();
+        prefix + self.trunk.bytes() + self.suffixes.bytes() + self.staging.bytes() + compact
     }
 
     /// Most bytes that were held at once.
@@ -123,7 +135,7 @@ impl KvCache {
         assert!(visible_trunk <= self.trunk_len, "fork at {visible_trunk} of {} trunk rows", self.trunk_len);
         let id = BranchId(self.next_id);
         self.next_id += 1;
-        self.entries.push(Entry { id, visible_trunk, slot: None, len: 0 });
+        self.entries.push(Entry { id, visible_trunk, slot: None, len: 0, fixation: None });
         Branch { id }
     }
 
@@ -250,6 +262,7 @@ impl KvCache {
         entry.len = keep_len;
         if keep_len == 0 {
             entry.slot = None;
+            entry.fixation = None;
             self.give_back_memory();
         }
     }
@@ -273,10 +286,75 @@ impl KvCache {
         self.peak_bytes = self.peak_bytes();
     }
 
+    /// From now on focused views show layer `l` what the focal layer `governing[l]` chose; focal layers themselves read everything.
+    pub fn set_governing(&mut self, governing: Vec<Option<usize>>) {
+        assert_eq!(governing.len(), self.dims.layers, "a rule for each layer");
+        let focal = governing.iter().flatten().max().map_or(0, |most| most + 1);
+        self.governing = governing;
+        self.compact.clear();
+        self.compact.resize_with(focal, Compact::default);
+    }
+
+    /// What a stream looks at next; `None`: at everything.
+    pub fn fixate(&mut self, row: &RowSource<'_>, fixation: Option<Fixation>) {
+        match row {
+            RowSource::Trunk => self.trunk_fixation = fixation,
+            RowSource::Branch(branch) => {
+                let index = self.index(branch);
+                self.entries[index].fixation = fixation;
+            }
+            RowSource::Filler => {}
+        }
+    }
+
+    /// What `rows` read if each layer reads only what it must (see [`Self::set_governing`]); everything where a row has no
+    /// fixation, or if a union is more than `max_share` of the prefix.
+    pub fn focused_view(&mut self, rows: &[RowSource<'_>], max_share: f32) -> KvView<'_> {
+        let focused = self.focus(rows, max_share);
+        self.note_peak();
+        self.view_of(rows, focused)
+    }
+
+    /// Gathers what `rows` look at. `false` if they are to read everything.
+    fn focus(&mut self, rows: &[RowSource<'_>], max_share: f32) -> bool {
+        let streams = rows.iter().filter(|row| !matches!(row, RowSource::Filler));
+        let sets: Option<Vec<&Fixation>> = streams
+            .map(|row| match row {
+                RowSource::Trunk => self.trunk_fixation.as_ref(),
+                RowSource::Branch(branch) => self.entry(branch).fixation.as_ref(),
+                RowSource::Filler => None,
+            })
+            .collect();
+        let Some(sets) = sets.filter(|sets| !sets.is_empty() && !self.compact.is_empty()) else {
+            return false;
+        };
+        let of = |focal: usize| sets.iter().map(move |sets| sets.get(focal).map_or(&[][..], Vec::as_slice));
+        let unions: Vec<Vec<u32>> =
+            (0..self.compact.len()).map(|focal| union(of(focal), self.prefix.len)).collect();
+        let most = max_share * self.prefix.len as f32;
+        if unions.iter().any(|union| union.is_empty() || union.len() as f32 > most) {
+            return false;
+        }
+        let governing = &self.governing;
+        for (focal, (compact, positions)) in self.compact.iter_mut().zip(unions).enumerate() {
+            compact.gather(&self.prefix, self.dims, positions, |layer| governing[layer] == Some(focal));
+        }
+        true
+    }
+
+    /// The gathered part of the prefix that `layer` reads.
+    fn compact_of(&self, layer: usize) -> Option<&Compact> {
+        self.governing.get(layer).copied().flatten().and_then(|focal| self.compact.get(focal))
+    }
+
     /// What `rows` read. In place wherever the rows' slots lie side by side in the order of the rows; rows without a suffix fit
     /// anywhere, since theirs is masked. Otherwise the suffixes are copied into a staging buffer: 220 positions take 12 us per
     /// layer for keys or values (native-stack.md 2.7), less than a call loses by reading suffixes it does not need.
     pub fn view(&mut self, rows: &[RowSource<'_>]) -> KvView<'_> {
+        self.view_of(rows, false)
+    }
+
+    fn view_of(&mut self, rows: &[RowSource<'_>], focused: bool) -> KvView<'_> {
         let entries: Vec<Option<&Entry>> = rows.iter().map(|row| self.row_entry(row)).collect();
         let trunk_visible = rows.iter().zip(&entries).map(|(row, entry)| match (row, entry) {
             (RowSource::Trunk, _) => self.trunk_len as i64,
@@ -304,10 +382,17 @@ impl KvCache {
             (keys, values, self.staging.capacity())
         };
         let (trunk_keys, trunk_values) = self.trunk.slices(0, self.trunk.slots());
+        let part = |layer: usize| self.compact_of(layer).filter(|_| focused);
+        let layers = 0..self.dims.layers;
         KvView {
-            prefix_len: vec![self.prefix.len; self.dims.layers],
-            prefix_keys: self.prefix.keys.iter().map(Vec::as_slice).collect(),
-            prefix_values: self.prefix.values.iter().map(Vec::as_slice).collect(),
+            prefix_len: layers.clone().map(|l| part(l).map_or(self.prefix.len, Compact::len)).collect(),
+            prefix_keys: layers
+                .clone()
+                .map(|l| part(l).map_or(&self.prefix.keys[l], |c| &c.keys[l]).as_slice())
+                .collect(),
+            prefix_values: layers
+                .map(|l| part(l).map_or(&self.prefix.values[l], |c| &c.values[l]).as_slice())
+                .collect(),
             trunk_keys,
             trunk_values,
             trunk_capacity: self.trunk.capacity(),

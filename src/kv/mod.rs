@@ -24,8 +24,12 @@
 //! 8. Prefix, largest trunk and suffixes together never exceed the budget; one suffix of `max_suffix` positions always fits
 //!    once the other suffixes are gone, so an admitted page can finish. (The staging buffer of a call whose rows do not lie side
 //!    by side comes on top; it is counted in the peak.)
+//! 9. A focused view shows focal layers the whole prefix, and every other layer the union of what the rows look at, for the
+//!    focal layer that it follows; or all layers everything if a row has no fixation or the union is too large. The prefix
+//!    itself never changes. (The gathered parts come on top of the budget, too, and are counted in the peak.)
 
 mod cache;
+mod compact;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -33,6 +37,7 @@ mod tests;
 use crate::graphs::Dims;
 
 pub use cache::{Branch, BranchId, KvCache, KvView, NewRows, RowSource};
+pub use compact::Fixation;
 
 /// How much a page may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,8 @@ enum Operation {
     Append(usize, Vec<Row>, usize),
     Truncate(usize, usize),
     Release(usize),
+    /// Branch, or the trunk's stream; prefix positions by bit, 0 for everything.
+    Fixate(Option<usize>, u8),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -37,6 +39,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         8 => (0usize..8, rows(4), 0usize..3).prop_map(|(b, rows, junk)| Operation::Append(b, rows, junk)),
         2 => (0usize..8, 0usize..8).prop_map(|(b, len)| Operation::Truncate(b, len)),
         2 => (0usize..8).prop_map(Operation::Release),
+        4 => (prop::option::weighted(0.7, 0usize..8), 0u8..8).prop_map(|(b, set)| Operation::Fixate(b, set)),
     ]
 }
 
@@ -87,11 +90,13 @@ struct ModelBranch {
     branch: Branch,
     trunk: Vec<Row>,
     suffix: Vec<Row>,
+    looks_at: Option<Vec<u32>>,
 }
 
 struct Model {
     kv: KvCache,
     trunk: Vec<Row>,
+    trunk_looks_at: Option<Vec<u32>>,
     branches: Vec<ModelBranch>,
 }
 
@@ -115,19 +120,75 @@ impl Model {
                 let bytes = self.kv.bytes();
                 let branch = self.kv.fork(trunk.len());
                 assert_eq!(self.kv.bytes(), bytes, "a fork takes no memory");
-                self.branches.push(ModelBranch { branch, trunk, suffix: Vec::new() });
+                self.branches.push(ModelBranch { branch, trunk, suffix: Vec::new(), looks_at: None });
             }
             Operation::Append(index, rows, junk) if live > 0 => self.append(index % live, rows, *junk),
             Operation::Truncate(index, len) if live > 0 => {
                 let model = &mut self.branches[index % live];
                 model.suffix.truncate(*len);
+                if model.suffix.is_empty() {
+                    model.looks_at = None;
+                }
                 self.kv.truncate(&model.branch, model.suffix.len());
             }
             Operation::Release(index) if live > 0 => {
                 let model = self.branches.remove(index % live);
                 self.kv.release(model.branch);
             }
+            Operation::Fixate(branch, bits) => self.fixate(*branch, *bits),
             Operation::Append(..) | Operation::Truncate(..) | Operation::Release(..) => {}
+        }
+    }
+
+    fn fixate(&mut self, branch: Option<usize>, bits: u8) {
+        let set: Vec<u32> = (0..PREFIX.len() as u32).filter(|p| bits >> p & 1 == 1).collect();
+        let set = (bits > 0).then_some(set);
+        let sets = set.clone().map(|set| vec![set]);
+        let live = self.branches.len();
+        match branch {
+            None => {
+                self.trunk_looks_at = set;
+                self.kv.fixate(&RowSource::Trunk, sets);
+            }
+            Some(index) if live > 0 => {
+                let model = &mut self.branches[index % live];
+                model.looks_at = set;
+                self.kv.fixate(&RowSource::Branch(&model.branch), sets);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A focused view shows the first layer what the rows look at together, the second everything.
+    fn check_focus(&mut self, rows: &[usize], max_share: f32) {
+        let branches: Vec<&ModelBranch> = rows.iter().filter_map(|&i| self.branches.get(i)).collect();
+        let mut sources: Vec<RowSource<'_>> = branches.iter().map(|b| RowSource::Branch(&b.branch)).collect();
+        sources.extend([RowSource::Trunk, RowSource::Filler]);
+        let looks: Option<Vec<&Vec<u32>>> =
+            branches.iter().map(|b| &b.looks_at).chain([&self.trunk_looks_at]).map(Option::as_ref).collect();
+        let all: Vec<u32> = (0..PREFIX.len() as u32).collect();
+        let shared = looks.map(|sets| {
+            all.iter().copied().filter(|p| sets.iter().any(|set| set.contains(p))).collect::<Vec<u32>>()
+        });
+        let most = max_share * PREFIX.len() as f32;
+        let shared = shared.filter(|set| set.len() as f32 <= most).unwrap_or_else(|| all.clone());
+        let view = self.kv.focused_view(&sources, max_share);
+        for (layer, expected) in [&shared, &all].into_iter().enumerate() {
+            assert_eq!(view.prefix_len[layer], expected.len());
+            let rows = |head: usize, values: bool| {
+                expected.iter().map(move |&p| (0..2).map(move |part| (p, part))).flat_map(move |parts| {
+                    parts.map(move |(p, part)| number(PREFIX[p as usize], layer, head, part, values))
+                })
+            };
+            let keys: Vec<f32> = (0..2).flat_map(|head| rows(head, false)).collect();
+            assert_eq!(view.prefix_keys[layer], keys);
+            let transposed = |head: usize| {
+                let of_head: Vec<f32> = rows(head, true).collect();
+                (0..2)
+                    .flat_map(|part| of_head.iter().copied().skip(part).step_by(2).collect::<Vec<f32>>())
+                    .collect::<Vec<f32>>()
+            };
+            assert_eq!(view.prefix_values[layer], (0..2).flat_map(transposed).collect::<Vec<f32>>());
         }
     }
 
@@ -155,13 +216,17 @@ impl Model {
         assert_eq!(self.kv.trunk_len(), self.trunk.len());
         for rows in [self.in_slot_order(), order.to_vec()] {
             self.check_view(&rows);
+            self.check_focus(&rows, 1.0);
+            self.check_focus(&rows, 0.5);
         }
         let fixed = (PREFIX.len() + LIMITS.max_trunk) * DIMS.bytes_per_position();
         assert!(self.kv.trunk.capacity() <= LIMITS.max_trunk);
         assert!(fixed + self.kv.suffixes.bytes() <= LIMITS.budget_bytes, "over the budget");
         if rows_held == 0 {
             let fixed = self.kv.trunk.bytes() + PREFIX.len() * DIMS.bytes_per_position();
-            assert_eq!(self.kv.bytes(), fixed, "all suffix memory is given back");
+            let gathered = self.kv.bytes() - fixed;
+            let whole = PREFIX.len() * DIMS.bytes_per_position();
+            assert!(gathered <= whole / 2, "all suffix memory is given back");
         }
     }
 
@@ -217,8 +282,9 @@ fn assert_segment(buffer: &[f32], capacity: usize, block: usize, rows: &[Row], l
 }
 
 fn model() -> Model {
-    let kv = KvCache::new(DIMS, page_prefix(), LIMITS).expect("the budget admits the page");
-    Model { kv, trunk: Vec::new(), branches: Vec::new() }
+    let mut kv = KvCache::new(DIMS, page_prefix(), LIMITS).expect("the budget admits the page");
+    kv.set_governing(vec![Some(0), None]);
+    Model { kv, trunk: Vec::new(), trunk_looks_at: None, branches: Vec::new() }
 }
 
 /// Failing cases are kept beside this file.

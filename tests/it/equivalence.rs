@@ -123,6 +123,7 @@ fn alone(
     let (keys, values) = (each(&prefix.keys), each(&prefix.values));
     let empty = || vec![nothing.as_slice(); dims.layers];
     let input = StepInput {
+        wants_focal: false,
         tokens: &tokens,
         positions: &positions,
         rows: 1,

@@ -29,6 +29,7 @@ pub(super) fn check(manifest: &Manifest) -> Result<(), Fault> {
     check_tokens(manifest)?;
     check_protocol(manifest)?;
     check_decode(manifest)?;
+    check_extras(manifest)?;
     check_acceptance(&manifest.acceptance)
 }
 
@@ -80,6 +81,15 @@ fn check_dims(manifest: &Manifest) -> Result<(), Fault> {
     }
     if !matches!(dims.position_parts, 1 | 3) {
         return fault("dims.position_parts", format!("{} is neither 1 nor 3", dims.position_parts));
+    }
+    Ok(())
+}
+
+fn check_extras(manifest: &Manifest) -> Result<(), Fault> {
+    let focal = &manifest.extras.focal_layers;
+    let ascending = focal.windows(2).all(|pair| pair[0] < pair[1]);
+    if !ascending || focal.last().is_some_and(|&layer| layer >= manifest.dims.layers) {
+        return fault("extras.focal_layers", format!("{focal:?} are not ascending layers of the decoder"));
     }
     Ok(())
 }

@@ -122,6 +122,7 @@ fn step(
         suffix_keys: suffix.keys(),
         suffix_values: suffix.values(),
         suffix_capacity: suffix.len,
+        wants_focal: false,
     };
     graph.step(&input)
 }
@@ -256,16 +257,18 @@ fn graphs_and_steps_that_do_not_fit_are_named() {
     let page = expected();
     let (mut graph, prefix, trunk) = prepared(&page);
     let wrong = Dims { kv_heads: 2, ..graph.dims() };
-    let message = OnnxDecodeGraph::load(&folder().join("decode.onnx"), wrong, 1).unwrap_err().to_string();
+    let message =
+        OnnxDecodeGraph::load(&folder().join("decode.onnx"), wrong, &[], 1).unwrap_err().to_string();
     assert!(
         message.contains("decode.onnx") && message.contains("prefix_k.0") && message.contains("axis 1"),
         "{message}"
     );
     let fewer = Dims { layers: 1, ..graph.dims() };
-    let message = OnnxDecodeGraph::load(&folder().join("decode.onnx"), fewer, 1).unwrap_err().to_string();
+    let message =
+        OnnxDecodeGraph::load(&folder().join("decode.onnx"), fewer, &[], 1).unwrap_err().to_string();
     assert!(message.contains("prefix_len"), "{message}");
     let message =
-        OnnxDecodeGraph::load(&folder().join("vision.onnx"), graph.dims(), 1).unwrap_err().to_string();
+        OnnxDecodeGraph::load(&folder().join("vision.onnx"), graph.dims(), &[], 1).unwrap_err().to_string();
     assert!(message.contains("missing input `tokens`"), "{message}");
     let none = Segment::empty(2);
     let short = Rows { tokens: vec![105], positions: vec![1.0], visible: &[0], suffix_len: &[0] };
