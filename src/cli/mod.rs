@@ -2,6 +2,7 @@
 
 mod args;
 mod convert;
+mod diff;
 mod doctor;
 mod exit;
 mod locate;
@@ -30,6 +31,7 @@ pub fn run() -> ExitCode {
         Ok(Arguments { command }) => match command {
             Command::Convert(arguments) => convert::convert(&arguments),
             Command::Status(arguments) => status::status(&arguments),
+            Command::Diff(arguments) => diff::diff(&arguments),
             Command::Models(arguments) => models::models(&arguments),
             Command::Doctor(_) => doctor::doctor(),
         },
