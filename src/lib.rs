@@ -59,5 +59,8 @@ pub mod model;
 /// One page from evidence to elements: drafts, decoding, assembly.
 pub mod reader;
 
+/// Measures decoding in its modes, side by side on the same weights.
+pub mod bench;
+
 /// Elements, pages and documents, and their Markdown and JSON forms.
 pub mod document;

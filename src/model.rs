@@ -10,13 +10,14 @@ use crate::decode::{
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
-use crate::graphs::GraphError;
 use crate::graphs::manifest::{PackError, Preprocessing};
 use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
 use crate::graphs::pack::Pack;
+use crate::graphs::runtime::SessionOptions;
+use crate::graphs::{GraphError, Prefix};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
-use crate::settings::{Acceptance, DecodeSettings};
+use crate::settings::{Acceptance, DecodeSettings, Drafters};
 use crate::tokens::content::{ContentDraft, read_region};
 use crate::tokens::trunk::{TrunkDraft, read_head};
 use crate::vision::{PixelMapping, fixed_grid};
@@ -31,6 +32,8 @@ pub struct Model {
     settings: LoopSettings,
     /// The token budget was given on the command line: drafts are cut by it too.
     budget_is_users: bool,
+    /// Streams without a draft are run.
+    reads_undrafted: bool,
     threads: usize,
 }
 
@@ -71,9 +74,17 @@ pub struct DraftedPage<'a> {
     pub regions: &'a [Region],
 }
 
+/// A page up to its decoding: what its decoding starts from.
+#[derive(Clone, Debug)]
+pub struct PreparedPage {
+    pub prefix: Prefix,
+    /// Nothing is settled: every stream runs.
+    pub drafts: PageDrafts,
+}
+
 impl Model {
-    /// Loads the sessions of `pack` with `threads` intra-op threads.
-    pub fn load(pack: Pack, decode: &DecodeSettings, threads: usize) -> Result<Model, PackError> {
+    /// Loads the sessions of `pack` as `options` say.
+    pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
         let table = &pack.manifest.acceptance;
         let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
             Acceptance::Lossless => AcceptanceRule::Lossless,
@@ -86,19 +97,44 @@ impl Model {
             max_branches: decode.max_branches,
             ..LoopSettings::default()
         };
+        let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;
         Ok(Model {
-            vision: pack.vision_graph(threads)?,
-            prefill: pack.prefill_graph(threads)?,
-            decode: pack.decode_graph(threads)?,
+            vision: pack.vision_graph(options)?,
+            prefill: pack.prefill_graph(options)?,
+            decode: pack.decode_graph(options)?,
             pack,
             settings,
             budget_is_users: decode.max_tokens.is_some(),
-            threads,
+            reads_undrafted,
+            threads: options.threads,
         })
     }
 
     pub fn pack(&self) -> &Pack {
         &self.pack
+    }
+
+    /// The decoder itself, for measurements.
+    pub fn decoder(&mut self) -> &mut OnnxDecodeGraph {
+        &mut self.decode
+    }
+
+    pub fn loop_settings(&self) -> &LoopSettings {
+        &self.settings
+    }
+
+    /// Everything before a page's decoding. `None` for a page without ink.
+    pub fn prepare(&mut self, page: &DraftedPage<'_>) -> Result<Option<PreparedPage>, ModelError> {
+        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
+        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
+        if input.cells.is_empty() {
+            return Ok(None);
+        }
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, &self.settings.acceptance);
+        drafts.settled.clear();
+        let vision = self.vision.run(&input)?;
+        let prefix = self.prefill.run(&vision, &input)?;
+        Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop() }))
     }
 
     /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
@@ -110,8 +146,12 @@ impl Model {
         let clock = Clock::start(self.threads);
         let input = fixed_grid(page.raster, page.words, page.dpi, grid);
         let rule = &self.settings.acceptance;
-        let drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
-        if input.cells.is_empty() || drafts.all_settled(&self.pack, rule) {
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
+        if !self.reads_undrafted {
+            drafts.settle_undrafted();
+        }
+        let unseen = page.regions.is_empty() && !self.reads_undrafted;
+        if input.cells.is_empty() || unseen || drafts.all_settled(&self.pack, rule) {
             return Ok(ModelPage {
                 regions: page.regions.iter().map(unverified).collect(),
                 trunk_cut: None,
@@ -187,6 +227,12 @@ impl Drafts {
             .map(|(&n, _)| n)
             .collect();
         Drafts { mapping, trunk, content, settled }
+    }
+
+    /// Regions whose content nobody drafted have none.
+    fn settle_undrafted(&mut self) {
+        let forks = self.trunk.regions.iter().enumerate().filter(|(_, r)| r.fork.is_some());
+        self.settled.extend(forks.map(|(n, _)| n).filter(|n| !self.content.contains_key(n)));
     }
 
     /// Does the whole drafted page stand whatever the model says?

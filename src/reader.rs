@@ -13,7 +13,8 @@ use crate::drafts::words::page_words;
 use crate::drafts::{PageWords, TextLayer};
 use crate::graphs::manifest::PackError;
 use crate::graphs::pack::Pack;
-use crate::model::{DraftedPage, Model, ModelPage};
+use crate::graphs::runtime::{self, SessionOptions};
+use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
 use crate::page::{PageEvidence, Region, StopReason};
 use crate::raster::Raster;
 use crate::settings::{DecodeSettings, Device, ModelChoice};
@@ -60,7 +61,7 @@ pub struct PageOutput {
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     #[error(transparent)]
-    Runtime(#[from] crate::graphs::runtime::RuntimeError),
+    Runtime(#[from] runtime::RuntimeError),
     #[error(transparent)]
     Pack(#[from] PackError),
 }
@@ -82,14 +83,23 @@ struct Reading {
 }
 
 impl Reader {
-    pub fn new(settings: &ReaderSettings) -> Result<Reader, ReaderError> {
-        crate::graphs::runtime::environment()?;
+    /// A reader for the run's `worker` (0, 1, ...), which chooses among several devices.
+    pub fn new(settings: &ReaderSettings, worker: usize) -> Result<Reader, ReaderError> {
+        runtime::environment()?;
+        if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
+            runtime::provider(&settings.device, worker)?;
+        }
         let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads);
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
                 let pack = Pack::load(folder)?;
-                Some(Model::load(pack, &settings.decode, settings.threads)?)
+                let (provider, note) = runtime::provider(&settings.device, worker)?;
+                if let Some(note) = note.filter(|_| worker == 0) {
+                    tracing::info!("running on the CPU: {note}");
+                }
+                let options = SessionOptions { threads: settings.threads, provider };
+                Some(Model::load(pack, &settings.decode, options)?)
             }
         };
         Ok(Reader { nets, model, settings: settings.clone() })
@@ -99,6 +109,25 @@ impl Reader {
     pub fn model_id(&self) -> Option<(String, String)> {
         let pack = self.model.as_ref()?.pack();
         Some((pack.manifest.name.clone(), pack.sha256.clone()))
+    }
+
+    pub fn model_mut(&mut self) -> Option<&mut Model> {
+        self.model.as_mut()
+    }
+
+    /// Drafts one page up to its decoding, for measurements. `None` without a model and for a page without ink.
+    pub fn prepare(
+        &mut self,
+        evidence: PageEvidence,
+    ) -> Result<Option<(PreparedPage, TextLayer)>, ModelError> {
+        let scale = evidence.scale;
+        let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
+        let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
+        let regions = draft_regions(&words, &mut bound);
+        let Some(model) = &mut self.model else { return Ok(None) };
+        let page =
+            DraftedPage { raster: &words.raster, words: &words.words, dpi: scale * 72.0, regions: &regions };
+        Ok(model.prepare(&page)?.map(|prepared| (prepared, words.text_layer)))
     }
 
     /// Reads one page. Never fails: what goes wrong is in the page's status and reason.
@@ -170,7 +199,7 @@ impl Reader {
                 let verification = match read.settled {
                     0 => "verified",
                     n if n < read.regions.len() => "partly",
-                    _ => "unverified",
+                    _ => "settled",
                 };
                 Reading { regions: read.regions, verification, partial }
             }

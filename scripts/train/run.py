@@ -9,7 +9,8 @@ from .settings import RUNS
 
 
 class TrainingRun:
-    """Writes runs/NAME/{log.jsonl, state.pt, WEIGHTS.safetensors}. `seconds` is the time trained so far, over all resumptions."""
+    """Writes runs/NAME/{log.jsonl, state.pt, WEIGHTS.safetensors}. `seconds` is the CPU time trained so
+    far, over all resumptions: on a crowded machine the learning rate must not fall with the clock on the wall."""
 
     def __init__(self, name: str, weights: str, model, optimiser):
         self.folder = RUNS / name

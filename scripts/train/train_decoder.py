@@ -91,7 +91,7 @@ def train(run: TrainingRun, reader: Reader, minutes: float):
     vocabulary = reader.vocabulary
     samples = torch.utils.data.DataLoader(Samples(vocabulary, OPTIONS["seed"] + run.step), batch_size=None)
     held_out = held_out_samples(vocabulary, 24)
-    clock, saved, checked, tokens, facts = time.time() - run.seconds, run.seconds, run.seconds, 0, {}
+    clock, saved, checked, tokens, facts = time.process_time() - run.seconds, time.time(), run.seconds, 0, {}
     for number, sample in enumerate(samples, 1):
         branch, trunk, attention = losses(reader, sample, facts)
         loss = branch + TRUNK_WEIGHT * trunk + OPTIONS["attention_weight"] * attention
@@ -99,7 +99,7 @@ def train(run: TrainingRun, reader: Reader, minutes: float):
         tokens += int((sample.labels != IGNORED).sum())
         if number % OPTIONS["accumulate"]:
             continue
-        run.seconds = time.time() - clock
+        run.seconds = time.process_time() - clock
         done = min(1.0, run.seconds / (minutes * 60))
         run.step += 1
         run.set_rate(OPTIONS["learning_rate"] * min(1, run.step / WARM_UP_STEPS) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * done))))
@@ -109,9 +109,9 @@ def train(run: TrainingRun, reader: Reader, minutes: float):
         if run.step % LOG_STEPS == 0:
             run.log(tokens=tokens, **mean_facts(facts))
             facts = {}
-        if run.seconds - saved > SAVE_SECONDS or done == 1:
+        if time.time() - saved > SAVE_SECONDS or done == 1:
             run.save()
-            saved = run.seconds
+            saved = time.time()
         if run.seconds - checked > CHECK_SECONDS or done == 1:
             check(run, reader, held_out)
             checked = run.seconds

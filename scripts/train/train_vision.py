@@ -83,9 +83,9 @@ def check(run: TrainingRun, vocabulary: Vocabulary):
 
 def train(run: TrainingRun, vocabulary: Vocabulary, minutes: float):
     crops = torch.utils.data.DataLoader(Crops(vocabulary, OPTIONS["seed"] + run.step), batch_size=OPTIONS["batch"])
-    clock, saved, checked, losses = time.time() - run.seconds, run.seconds, run.seconds, []
+    clock, saved, checked, losses = time.process_time() - run.seconds, time.time(), run.seconds, []
     for ink, entries in crops:
-        run.seconds = time.time() - clock
+        run.seconds = time.process_time() - clock
         done = min(1.0, run.seconds / (minutes * 60))
         rate = OPTIONS["learning_rate"] * min(1, (run.step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
         run.set_rate(rate)
@@ -99,9 +99,9 @@ def train(run: TrainingRun, vocabulary: Vocabulary, minutes: float):
         if run.step % 50 == 0:
             run.log(loss=round(float(np.mean(losses)), 4), rate=round(rate, 6))
             losses = []
-        if run.seconds - saved > SAVE_SECONDS or done == 1:
+        if time.time() - saved > SAVE_SECONDS or done == 1:
             run.save()
-            saved = run.seconds
+            saved = time.time()
         if run.seconds - checked > CHECK_SECONDS or done == 1:
             check(run, vocabulary)
             checked = run.seconds

@@ -1,6 +1,7 @@
 //! What the runner asks of the rest of the program, as traits, so that it can be tested without PDFs and networks.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::document::json::ModelId;
 use crate::page::{DocumentInfo, PageEvidence};
@@ -34,6 +35,8 @@ pub trait PageReader {
 pub struct NativeEngine {
     pub open: OpenOptions,
     pub reader: ReaderSettings,
+    /// Readers made so far: the next one's number.
+    pub readers: AtomicUsize,
 }
 
 impl Engine for NativeEngine {
@@ -45,7 +48,7 @@ impl Engine for NativeEngine {
     }
 
     fn reader(&self) -> Result<Reader, ReaderError> {
-        Reader::new(&self.reader)
+        Reader::new(&self.reader, self.readers.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -74,11 +74,17 @@ mod tests {
             PageSettings { raster, decode, output, third_party: &[] }.sha256()
         };
         let base = sum(&raster, &decode, &output);
-        assert_eq!(base, sum(&raster, &decode, &OutputSettings { page_markers: false, ..output.clone() }));
-        assert_ne!(base, sum(&RasterSettings { dpi: 150.0, ..raster.clone() }, &decode, &output));
-        let lossless = DecodeSettings { acceptance: Some(Acceptance::Lossless), ..decode.clone() };
+        assert_eq!(
+            base,
+            sum(&raster, &decode, &OutputSettings { page_markers: false, ..OutputSettings::default() })
+        );
+        assert_ne!(base, sum(&RasterSettings { dpi: 150.0, ..RasterSettings::default() }, &decode, &output));
+        let lossless = DecodeSettings { acceptance: Some(Acceptance::Lossless), ..DecodeSettings::default() };
         assert_ne!(base, sum(&raster, &lossless, &output));
-        assert_ne!(base, sum(&raster, &decode, &OutputSettings { figures: false, ..output.clone() }));
+        assert_ne!(
+            base,
+            sum(&raster, &decode, &OutputSettings { figures: false, ..OutputSettings::default() })
+        );
         let installed = [("layout_cdla.onnx".to_owned(), 7)];
         let with =
             PageSettings { raster: &raster, decode: &decode, output: &output, third_party: &installed };

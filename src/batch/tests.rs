@@ -239,10 +239,7 @@ impl Bench {
         self.run_into(Vec::new()).0
     }
 
-    fn run_into<W: std::io::Write>(&self, mut stdout: W) -> (Outcome, W)
-    where
-        W: std::fmt::Debug,
-    {
+    fn run_into<W: std::io::Write>(&self, mut stdout: W) -> (Outcome, W) {
         let files = self.planned();
         let (journal, finished) = match &self.settings.destination {
             Destination::Stdout => (None, Default::default()),

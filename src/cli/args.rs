@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
+    Bench(BenchArguments),
 }
 
 /// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.
@@ -302,6 +303,45 @@ pub(crate) enum ModelsCommand {
 /// Exit code 3 if nothing can be converted.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {}
+
+/// Measure decoding on the given documents: all modes by turns, with the same weights.
+///
+/// A table goes to stderr, the whole report to the JSON file. Nothing is converted.
+#[derive(Args, Debug)]
+pub(crate) struct BenchArguments {
+    /// Files and directories.
+    #[arg(value_name = "DOCUMENT", required = true)]
+    pub(crate) documents: Vec<PathBuf>,
+
+    /// Where the report is written.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: PathBuf,
+
+    /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) repetitions: usize,
+
+    /// First pages of each document that are used.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) pages: usize,
+
+    /// Cut the content of a region to this many tokens.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<usize>,
+
+    /// Share of drafted text tokens that are made wrong where drafts must be lossless.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
+    pub(crate) draft_error: f32,
+
+    /// Model pack: a folder or a name [default: nano].
+    #[arg(long, value_name = "DIR|NAME", env = "DOCPARSE_MODEL", hide_env_values = true,
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) model: Option<String>,
+
+    /// Threads of a session; with 1, seconds are CPU seconds.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormatArgument(pub(crate) Format);

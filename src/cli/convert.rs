@@ -152,6 +152,7 @@ fn prepare(
         Refusal::new(Outcome::Missing, format!("the program's own file is not known: {error}"))
     })?;
     let engine = NativeEngine {
+        readers: AtomicUsize::new(0),
         open: OpenOptions {
             raster,
             password,

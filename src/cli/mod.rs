@@ -1,6 +1,7 @@
 //! The command line: arguments -> settings -> the batch -> messages and an exit code. Nothing here knows how pages are read.
 
 mod args;
+mod bench;
 mod convert;
 mod diff;
 mod doctor;
@@ -34,6 +35,7 @@ pub fn run() -> ExitCode {
             Command::Diff(arguments) => diff::diff(&arguments),
             Command::Models(arguments) => models::models(&arguments),
             Command::Doctor(_) => doctor::doctor(),
+            Command::Bench(arguments) => bench::bench(&arguments),
         },
     };
     outcome.into()

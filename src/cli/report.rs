@@ -126,6 +126,14 @@ impl Report {
         self.record(&Record::Warning { file: None, page: None, message: message.to_owned() });
     }
 
+    /// A line that a command was asked for beside its data.
+    pub(super) fn note(&self, message: &str) {
+        match self.terminal.is_json() {
+            true => self.terminal.object(&json!({ "event": "note", "message": message })),
+            false => self.terminal.line(&escaped(message)),
+        }
+    }
+
     /// Starts the progress bar if there is to be one.
     pub(super) fn start_progress(&mut self) {
         let Some(target) = self.progress.take() else { return };

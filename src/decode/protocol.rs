@@ -58,8 +58,10 @@ pub struct PositionState {
     pub y: f32,
     pub x: f32,
     pub pitch: f32,
-    /// Characters since the last [x] or [pitch].
+    /// Characters since the last [x] or [pitch]; with relative widths the sum of theirs.
     pub n: f32,
+    /// Left edge of a branch's region, where its lines start; `None` in a trunk and where lines do not start anew.
+    pub line_x: Option<f32>,
 }
 
 /// The token protocol of a model.

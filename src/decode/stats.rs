@@ -1,6 +1,6 @@
 //! Counters of one page's decoding.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::page::Source;
 
@@ -22,6 +22,8 @@ pub struct DecodeStats {
     /// Drafted tokens that were scored, and those that stood, by drafter.
     pub drafted: BTreeMap<Source, usize>,
     pub accepted: BTreeMap<Source, usize>,
+    /// Rows whose feed held drafted tokens of a drafter.
+    pub draft_rows: BTreeMap<Source, usize>,
     /// Tokens of the model's own.
     pub written: usize,
     /// Suffixes that were given up for an older branch.
@@ -42,6 +44,10 @@ impl DecodeStats {
     pub(super) fn note_drafts(&mut self, drafts: &[DraftToken]) {
         for draft in drafts {
             *self.drafted.entry(draft.source).or_default() += 1;
+        }
+        let sources: BTreeSet<Source> = drafts.iter().map(|draft| draft.source).collect();
+        for source in sources {
+            *self.draft_rows.entry(source).or_default() += 1;
         }
     }
 

@@ -168,7 +168,8 @@ pub struct Page {
     pub reason: Option<String>,
     /// What the text layer was found to be: `none`, `used`, `garbage`, `incomplete`.
     pub text_layer: String,
-    /// `verified` where a model checked the drafts, `unverified` with `--model none`.
+    /// What a model checked: `verified` every draft, `partly` those that did not stand by their drafter's own confidence, `settled`
+    /// where all did, `unverified` with `--model none` or where the model failed.
     pub verification: String,
     pub elements: Vec<Element>,
 }

@@ -3,13 +3,14 @@
 //! ```text
 //! line   [y] [pitch] word word ...        y: centre of the line, pitch: mean advance of its characters, spaces included
 //! word   [x] character character ...      x: left edge; it stands for the space before the word, glued words have none
+//!        (with `grounded-steps`: [down] and [gap] where they reach; the pitch is that of the words, of the mean character)
 //! table  ROW CELL line line ... CELL ...  empty cells are a CELL alone, a spanning cell stands once
 //! markup character SPACE character ...
 //! ```
 
 use std::ops::Range;
 
-use crate::decode::protocol::DraftToken;
+use crate::decode::protocol::{DraftToken, PositionState, Protocol};
 use crate::geometry::Rect;
 use crate::graphs::TokenId;
 use crate::graphs::manifest::ContentFormat;
@@ -29,11 +30,10 @@ const MOST_ROWS: usize = 4096;
 
 /// Drafts the content of a region. `None` where nothing is known of it: the model then writes it alone.
 pub fn content_draft(region: &Region, grammar: &Grammar, mapping: &PixelMapping) -> Option<ContentDraft> {
-    let format = grammar.content_format(region.kind);
-    let grounded = grammar.grounded().filter(|_| format == ContentFormat::GroundedWords);
-    let mut writer = Writer { grammar, mapping, draft: ContentDraft::default() };
-    match grounded {
-        None => writer.text(region, format)?,
+    let place = grammar.content_start(mapping.to_model(region.bbox));
+    let mut writer = Writer { grammar, mapping, place, draft: ContentDraft::default() };
+    match grammar.grounded_content(region.kind) {
+        None => writer.text(region, grammar.content_format(region.kind))?,
         Some(tokens) => writer.grounded(region, tokens)?,
     }
     let end = grammar.branch_end_token()?;
@@ -47,6 +47,8 @@ pub fn content_draft(region: &Region, grammar: &Grammar, mapping: &PixelMapping)
 struct Writer<'a> {
     grammar: &'a Grammar,
     mapping: &'a PixelMapping,
+    /// Where the tokens so far have led.
+    place: PositionState,
     draft: ContentDraft,
 }
 
@@ -55,6 +57,7 @@ impl Writer<'_> {
         let Ok(index) = u32::try_from(self.draft.tokens.len()) else { return };
         self.draft.tokens.push(DraftToken { id, confidence, source, origin: index });
         self.draft.origins.push(origin);
+        self.place = self.grammar.feed(self.place, id).1;
     }
 
     /// Text of the whole region through the tokenizer.
@@ -88,11 +91,9 @@ impl Writer<'_> {
 
     fn markup(&mut self, text: &str, confidence: f32, tokens: &GroundedTokens) {
         for (at, c) in text.char_indices() {
-            let id = if c.is_whitespace() {
-                tokens.space
-            } else {
-                self.grammar.vocabulary.char_token(c).unwrap_or(tokens.unknown)
-            };
+            let own =
+                if c.is_whitespace() { Some(tokens.space) } else { self.grammar.vocabulary.char_token(c) };
+            let (id, confidence) = Self::judged(own, confidence, tokens);
             let (Ok(start), Ok(end)) = (u32::try_from(at), u32::try_from(at + c.len_utf8())) else { return };
             self.push(id, confidence, Source::Table, ContentOrigin::Markup { start, end });
         }
@@ -119,42 +120,76 @@ impl Writer<'_> {
 
     /// Lines of some words in their order.
     fn lines(&mut self, words: &[Word], cell: Option<u32>, tokens: &GroundedTokens) {
-        for line in line_ranges(words) {
-            let Some(first) = words.get(line.start) else { continue };
-            let (y, pitch) = self.line_place(&words[line.clone()]);
+        for range in line_ranges(words) {
+            let line = &words[range.clone()];
+            let Some(first) = line.first() else { continue };
+            let y = median(line.iter().map(|w| self.mapping.to_model(w.bbox).center().1));
+            let (y_token, pitch) = match &tokens.steps {
+                Some(steps) => (steps.line(y, &self.place, &tokens.y), self.pitch_of_words(line, tokens)),
+                None => (tokens.y.token(y), self.pitch_with_spaces(line)),
+            };
             let (confidence, source) = (first.confidence, first.source);
-            self.push(tokens.y.token(y), confidence, source, ContentOrigin::Line);
+            self.push(y_token, confidence, source, ContentOrigin::Line);
             self.push(tokens.pitch.token(pitch), confidence, source, ContentOrigin::Line);
-            for index in line.clone() {
-                let Ok(word) = u32::try_from(index) else { return };
-                // A word of spaces has no characters: one glued to it would be taken for it.
-                let starts = index == line.start || words[index - 1].text.trim().is_empty();
-                self.word(&words[index], WordPlace { cell, word }, starts, tokens);
+            for (index, word) in line.iter().enumerate() {
+                let Ok(number) = u32::try_from(range.start + index) else { return };
+                self.word(word, WordPlace { cell, word: number }, starts_place(line, index), tokens);
             }
         }
     }
 
-    /// Centre and mean advance of a line, model pixels.
-    fn line_place(&self, line: &[Word]) -> (f32, f32) {
-        let y = median(line.iter().map(|w| self.mapping.to_model(w.bbox).center().1));
+    /// Mean advance of a line's characters, spaces included, model pixels.
+    fn pitch_with_spaces(&self, line: &[Word]) -> f32 {
         let characters: usize = line.iter().map(|w| w.text.chars().count()).sum();
         let spaces = line.iter().skip(1).filter(|w| !w.glue).count();
         let width = self.mapping.to_model(hull_of(line)).width();
-        (y, width / (characters + spaces).max(1) as f32)
+        width / (characters + spaces).max(1) as f32
     }
 
-    fn word(&mut self, word: &Word, place: WordPlace, starts: bool, tokens: &GroundedTokens) {
-        let pieces = self.grammar.vocabulary.pieces(&word.text);
-        if starts || !word.glue || pieces.is_empty() {
-            let x = tokens.x.token(self.mapping.to_model(word.bbox).x0);
-            self.push(x, word.confidence, word.source, ContentOrigin::Word(place));
+    /// Width of a line's mean character, model pixels: of its words (glued ones as one), over their relative widths.
+    fn pitch_of_words(&self, line: &[Word], tokens: &GroundedTokens) -> f32 {
+        let ids = |w: &Word| {
+            self.grammar.vocabulary.pieces(&w.text).into_iter().map(|p| p.token.unwrap_or(tokens.unknown))
+        };
+        let advance: f32 = line.iter().flat_map(ids).map(|id| self.grammar.advance(id)).sum();
+        let (mut width, mut start) = (0.0, 0);
+        for index in 1..=line.len() {
+            if index == line.len() || starts_place(line, index) {
+                width += self.mapping.to_model(hull_of(&line[start..index])).width();
+                start = index;
+            }
         }
-        for piece in pieces {
+        if advance > 0.0 { width / advance } else { 0.0 }
+    }
+
+    /// A character's token and confidence. A model cannot judge characters that its vocabulary lacks: they stand.
+    fn judged(token: Option<TokenId>, confidence: f32, tokens: &GroundedTokens) -> (TokenId, f32) {
+        token.map_or((tokens.unknown, 1.0), |token| (token, confidence))
+    }
+
+    /// `placed`: the word has a place of its own.
+    fn word(&mut self, word: &Word, place: WordPlace, placed: bool, tokens: &GroundedTokens) {
+        if placed {
+            let x = self.mapping.to_model(word.bbox).x0;
+            let token = match &tokens.steps {
+                Some(steps) => steps.word(x, &self.place, &tokens.x),
+                None => tokens.x.token(x),
+            };
+            self.push(token, word.confidence, word.source, ContentOrigin::Word(place));
+        }
+        for piece in self.grammar.vocabulary.pieces(&word.text) {
             let (Ok(start), Ok(end)) = (u32::try_from(piece.start), u32::try_from(piece.end)) else { return };
-            let id = piece.token.unwrap_or(tokens.unknown);
-            self.push(id, word.confidence, word.source, ContentOrigin::Piece { place, start, end });
+            let (id, confidence) = Self::judged(piece.token, word.confidence, tokens);
+            self.push(id, confidence, word.source, ContentOrigin::Piece { place, start, end });
         }
     }
+}
+
+/// Has a word of a line a place of its own? Glued words have none, but a word of spaces has no characters: it, and what is
+/// glued to it, would be lost.
+fn starts_place(line: &[Word], index: usize) -> bool {
+    let blank = |w: &Word| w.text.trim().is_empty();
+    index == 0 || !line[index].glue || blank(&line[index]) || blank(&line[index - 1])
 }
 
 /// Splits words, in their order, where a new line starts: no shared height with the word before, or a step back against the

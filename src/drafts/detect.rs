@@ -6,7 +6,9 @@
 
 use std::path::Path;
 
-use super::network::{Network, output};
+use ndarray::Ix4;
+
+use super::network::{Network, numbers, output};
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
 use crate::raster::Raster;
@@ -70,12 +72,13 @@ impl Detector {
         let mut input = vec![0.0; 3 * width * height];
         write_planes(&picture, &Normalisation::CENTRED, &mut input, width, height);
         let outputs = self.network.run([1, 3, height, width], &input)?;
-        let (_, map) = output(&outputs, 0, NAME)?;
-        if map.len() != width * height {
-            return Err(GraphError { graph: NAME.into(), message: format!("{} pixels", map.len()) });
+        let map = output::<Ix4>(&outputs, 0, NAME)?;
+        if map.shape() != [1, 1, height, width] {
+            let message = format!("output of shape {:?}", map.shape());
+            return Err(GraphError { graph: NAME.into(), message });
         }
         let back = [w / width as f32, h / height as f32];
-        let rects = boxes(map, width);
+        let rects = boxes(numbers(&map), width);
         let quads =
             rects.iter().map(|r| Quad::ordered(r.corners().map(|p| [p[0] * back[0], p[1] * back[1]])));
         Ok((quads.collect(), scale))

@@ -6,7 +6,9 @@
 
 use std::path::Path;
 
-use super::network::{Network, output};
+use ndarray::Ix3;
+
+use super::network::{Network, numbers, output};
 use crate::geometry::Rect;
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
@@ -147,9 +149,10 @@ impl LayoutNet {
         let outputs = self.network.run([1, 3, HEIGHT, WIDTH], &input)?;
         let mut candidates = Vec::new();
         for (level, &stride) in STRIDES.iter().enumerate() {
-            let (_, scores) = output(&outputs, level, NAME)?;
-            let (_, distances) = output(&outputs, level + STRIDES.len(), NAME)?;
-            decode(scores, distances, stride, WIDTH.div_ceil(stride), &mut candidates);
+            let scores = output::<Ix3>(&outputs, level, NAME)?;
+            let distances = output::<Ix3>(&outputs, level + STRIDES.len(), NAME)?;
+            let columns = WIDTH.div_ceil(stride);
+            decode(numbers(&scores), numbers(&distances), stride, columns, &mut candidates);
         }
         for c in &mut candidates {
             c.bbox = canvas.input_to_canvas(c.bbox);

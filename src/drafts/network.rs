@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ndarray::{ArrayView, Dimension};
 use ort::session::{Session, SessionOutputs};
 use ort::value::TensorRef;
 
@@ -40,16 +41,22 @@ impl Network {
     }
 }
 
-/// Output number `index` as its shape and values.
-pub(crate) fn output<'a>(
+/// Output number `index`, a tensor of `D`'s number of axes.
+pub(crate) fn output<'a, D: Dimension>(
     outputs: &'a SessionOutputs<'_>,
     index: usize,
     graph: &'static str,
-) -> Result<(Vec<usize>, &'a [f32]), GraphError> {
+) -> Result<ArrayView<'a, f32, D>, GraphError> {
     let failed = |message: String| GraphError { graph: graph.into(), message };
     if index >= outputs.len() {
         return Err(failed(format!("output {index} of {} is missing", outputs.len())));
     }
-    let (shape, values) = outputs[index].try_extract_tensor::<f32>().map_err(|e| failed(e.to_string()))?;
-    Ok((shape.iter().map(|&d| d.max(0) as usize).collect(), values))
+    let view = outputs[index].try_extract_array::<f32>().map_err(|e| failed(e.to_string()))?;
+    let shape = view.shape().to_vec();
+    view.into_dimensionality().map_err(|_| failed(format!("output {index} has the shape {shape:?}")))
+}
+
+/// The numbers of an output in one piece, last axis fastest, as the runtime lays them out.
+pub(crate) fn numbers<'a, D: Dimension>(view: &ArrayView<'a, f32, D>) -> &'a [f32] {
+    view.to_slice().unwrap_or_default()
 }

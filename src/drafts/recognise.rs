@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use ndarray::{ArrayView2, Ix3};
+
 use super::network::{Network, output};
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
@@ -121,14 +123,10 @@ impl Recogniser {
             write_planes(&line, &Normalisation::CENTRED, planes, width, HEIGHT);
         }
         let outputs = self.network.run([batch.len(), 3, HEIGHT, width], &input)?;
-        let (shape, values) = output(&outputs, 0, NAME)?;
-        let &[_, steps, classes] = &shape[..] else {
-            return Err(GraphError { graph: NAME.into(), message: format!("output of shape {shape:?}") });
-        };
-        let lines = values.chunks_exact((steps * classes).max(1));
-        let readings = lines.zip(batch).map(|(line, &i)| {
+        let probabilities = output::<Ix3>(&outputs, 0, NAME)?;
+        let readings = probabilities.outer_iter().zip(batch).map(|(line, &i)| {
             let filled = widths[i].min(width) as f32 / width as f32;
-            decode(line, classes, filled, &self.alphabet)
+            decode(&line, filled, &self.alphabet)
         });
         Ok(readings.collect())
     }
@@ -140,12 +138,12 @@ fn input_width(crop: &Raster) -> usize {
 }
 
 /// Greedy decoding of `[steps, classes]`; `filled` is the share of the steps that the line fills, the rest is padding.
-fn decode(probabilities: &[f32], classes: usize, filled: f32, alphabet: &[String]) -> Reading {
-    let steps = probabilities.len() / classes.max(1);
+fn decode(probabilities: &ArrayView2<'_, f32>, filled: f32, alphabet: &[String]) -> Reading {
+    let steps = probabilities.nrows();
     let mut characters = Vec::new();
     let (mut last, mut sum, mut kept) = (0, 0.0, 0u32);
-    for (step, row) in probabilities.chunks_exact(classes.max(1)).enumerate() {
-        let (class, confidence) = arg_max(row);
+    for (step, row) in probabilities.outer_iter().enumerate() {
+        let (class, confidence) = arg_max(row.to_slice().unwrap_or_default());
         if class != last && class != 0 {
             let x = ((step as f32 + 0.5) / (steps as f32 * filled)).min(1.0);
             let text = alphabet.get(class).map_or("", String::as_str);
@@ -174,6 +172,8 @@ fn arg_max(row: &[f32]) -> (usize, f32) {
 
 #[cfg(test)]
 mod tests {
+    use ndarray::aview2;
+
     use super::*;
 
     fn alphabet() -> Vec<String> {
@@ -198,7 +198,7 @@ mod tests {
             row(0, 1.0),
             row(0, 1.0),
         ];
-        let reading = decode(steps.as_flattened(), 4, 0.75, &alphabet());
+        let reading = decode(&aview2(&steps), 0.75, &alphabet());
         assert_eq!(reading.text(), "aa b");
         assert!((reading.confidence - 0.75).abs() < 1e-6);
         let x: Vec<f32> = reading.characters.iter().map(|c| c.x).collect();
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn nothing_but_blanks_is_an_empty_reading() {
-        assert_eq!(decode(&row(0, 0.9), 4, 1.0, &alphabet()), Reading::default());
-        assert_eq!(decode(&[], 4, 1.0, &alphabet()), Reading::default());
-        assert_eq!(decode(&row(2, f32::NAN), 4, 1.0, &alphabet()).text(), "");
+        assert_eq!(decode(&aview2(&[row(0, 0.9)]), 1.0, &alphabet()), Reading::default());
+        assert_eq!(decode(&aview2::<f32, 4>(&[]), 1.0, &alphabet()), Reading::default());
+        assert_eq!(decode(&aview2(&[row(2, f32::NAN)]), 1.0, &alphabet()).text(), "");
     }
 
     #[test]

@@ -8,8 +8,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use ndarray::Ix3;
+
 use super::TableReading;
-use super::network::{Network, output};
+use super::network::{Network, numbers, output};
 use crate::geometry::Rect;
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
@@ -97,11 +99,11 @@ impl TableNet {
         let mut input = vec![0.0; 3 * SIDE * SIDE];
         write_planes(&small, &Normalisation::IMAGENET, &mut input, SIDE, SIDE);
         let outputs = self.network.run([1, 3, SIDE, SIDE], &input)?;
-        let (_, corners) = output(&outputs, 0, NAME)?;
-        let (shape, probabilities) = output(&outputs, 1, NAME)?;
-        let classes = shape.last().copied().unwrap_or(0).max(1);
+        let corners = output::<Ix3>(&outputs, 0, NAME)?;
+        let probabilities = output::<Ix3>(&outputs, 1, NAME)?;
         let steps: Vec<(Token, f32)> = probabilities
-            .chunks_exact(classes)
+            .rows()
+            .into_iter()
             .map(|row| {
                 let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
                 best.map_or((Token::End, 0.0), |(i, &p)| {
@@ -109,7 +111,7 @@ impl TableNet {
                 })
             })
             .collect();
-        Ok(decode(&steps, corners, SIDE as f32 / scale))
+        Ok(decode(&steps, numbers(&corners), SIDE as f32 / scale))
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Manifest {
     pub tokenizer: String,
     pub dims: ModelDims,
     pub preprocessing: Preprocessing,
-    /// Token ids by name, and the ranges of coordinate tokens (`x`, `y`, `pitch`).
+    /// Token ids by name, and the ranges of coordinate tokens (`x`, `y`, `pitch`, `gap`, `down`).
     pub tokens: BTreeMap<String, TokenEntry>,
     pub protocol: ProtocolTable,
     pub decode: DecodeTable,
@@ -159,13 +159,15 @@ pub enum TokenEntry {
     Range(CoordinateRange),
 }
 
-/// Consecutive ids that stand for the numbers `0, bin, 2 bin, ...`, px of the model's raster.
+/// Consecutive ids that stand for the numbers `offset, offset + bin, offset + 2 bin, ...`, px of the model's raster.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoordinateRange {
     pub first: TokenId,
     pub count: u32,
     pub bin: f32,
+    #[serde(default)]
+    pub offset: f32,
 }
 
 impl CoordinateRange {
@@ -175,15 +177,24 @@ impl CoordinateRange {
 
     /// The number that `token` stands for; `None` outside the range.
     pub fn value(&self, token: TokenId) -> Option<f32> {
-        self.contains(token).then(|| (token - self.first) as f32 * self.bin)
+        self.contains(token).then(|| (token - self.first) as f32 * self.bin + self.offset)
     }
 
     /// The token nearest to `value` (ties to even, as the training data was made), clamped to the range.
     pub fn token(&self, value: f32) -> TokenId {
         let last = self.count.saturating_sub(1) as f32;
-        let index = (value / self.bin).round_ties_even().clamp(0.0, last);
+        let index = self.index(value).clamp(0.0, last);
         // A NaN stays NaN through `clamp` and becomes 0 here.
         self.first + index as TokenId
+    }
+
+    /// Is there a token for `value`, without clamping?
+    pub fn spans(&self, value: f32) -> bool {
+        (0.0..self.count as f32).contains(&self.index(value))
+    }
+
+    fn index(&self, value: f32) -> f32 {
+        ((value - self.offset) / self.bin).round_ties_even()
     }
 }
 
@@ -195,6 +206,15 @@ pub enum PositionRule {
     Sequential,
     /// Order, y and x as the coordinate tokens before the token imply.
     GroundedWords,
+    /// The same, but lines and words are placed relative to what is before them.
+    GroundedSteps,
+}
+
+impl PositionRule {
+    /// Are positions (order, y, x)?
+    pub fn is_grounded(self) -> bool {
+        self != PositionRule::Sequential
+    }
 }
 
 /// What prefill's positions may see.
@@ -219,10 +239,25 @@ pub enum RegionForm {
 pub enum ContentFormat {
     /// Lines of [y][pitch], words of [x] and characters; table rows and cells as tokens.
     GroundedWords,
+    /// Lines of [down][pitch], words of [gap] and characters; table rows and cells as tokens.
+    GroundedSteps,
     Text,
     Markdown,
     Html,
     Latex,
+}
+
+impl ContentFormat {
+    /// The position rule without which a branch of this format has no places.
+    pub fn position_rule(self) -> Option<PositionRule> {
+        match self {
+            ContentFormat::GroundedWords => Some(PositionRule::GroundedWords),
+            ContentFormat::GroundedSteps => Some(PositionRule::GroundedSteps),
+            ContentFormat::Text | ContentFormat::Markdown | ContentFormat::Html | ContentFormat::Latex => {
+                None
+            }
+        }
+    }
 }
 
 /// The trunk's token for a kind.
@@ -248,6 +283,9 @@ fn yes() -> bool {
 #[serde(deny_unknown_fields)]
 pub struct ProtocolTable {
     pub position_rule: PositionRule,
+    /// Widths of characters by token id, relative to the mean character; tokens beyond the list have 1.
+    #[serde(default)]
+    pub advance: Vec<f32>,
     pub prefill_attention: PrefillAttention,
     pub trunk_prompt: Vec<TokenName>,
     pub trunk_end: Vec<TokenName>,
@@ -272,6 +310,14 @@ pub struct DecodeTable {
     /// Most tokens of a content branch.
     pub max_tokens: usize,
     pub max_trunk_tokens: usize,
+    /// Does the model read what no drafter saw? `false` for a model that is too weak for it: where drafters look, it is asked only
+    /// about what they propose. Without drafters it always reads.
+    #[serde(default = "reads_undrafted")]
+    pub reads_undrafted: bool,
+}
+
+fn reads_undrafted() -> bool {
+    true
 }
 
 impl Manifest {

@@ -16,6 +16,7 @@ use self::contract::{
     Expected, F32, I64, Inputs, expected, failed, graph_name, layer_names, open, values, view,
 };
 use super::manifest::PackError;
+use super::runtime::SessionOptions;
 use super::{DecodeGraph, Dims, GraphError, StepInput, StepOutput, TokenId};
 
 /// The decode graph of a pack on the CPU.
@@ -31,9 +32,9 @@ impl std::fmt::Debug for OnnxDecodeGraph {
 }
 
 impl OnnxDecodeGraph {
-    /// Loads the graph at `path` with `threads` intra-op threads and checks it against `dims`.
-    pub fn load(path: &Path, dims: Dims, threads: usize) -> Result<Self, PackError> {
-        let session = open(path, threads, &StepTensors::inputs(dims), &StepTensors::outputs(dims))?;
+    /// Loads the graph at `path` as `options` say and checks it against `dims`.
+    pub fn load(path: &Path, dims: Dims, options: impl Into<SessionOptions>) -> Result<Self, PackError> {
+        let session = open(path, options.into(), &StepTensors::inputs(dims), &StepTensors::outputs(dims))?;
         let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
         Ok(OnnxDecodeGraph { tensors: StepTensors::new(graph_name(path), dims, returns_hidden), session })
     }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{MANIFEST_FILE, Manifest, PackError};
 use super::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use super::runtime::SessionOptions;
 use crate::tokens::Grammar;
 use crate::tokens::vocabulary::Vocabulary;
 
@@ -48,41 +50,45 @@ impl Pack {
         check_files(&self.dir, &self.manifest, u64::MAX)
     }
 
-    /// The decode graph with `threads` intra-op threads.
-    pub fn decode_graph(&self, threads: usize) -> Result<OnnxDecodeGraph, PackError> {
+    /// The decode graph as `options` say.
+    pub fn decode_graph(&self, options: impl Into<SessionOptions>) -> Result<OnnxDecodeGraph, PackError> {
         OnnxDecodeGraph::load(
             &self.dir.join(&self.manifest.graphs.decode),
             self.manifest.dims.into(),
-            threads,
+            options,
         )
     }
 
-    /// The vision graph with `threads` intra-op threads.
-    pub fn vision_graph(&self, threads: usize) -> Result<VisionGraph, PackError> {
-        VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), threads)
+    /// The vision graph as `options` say.
+    pub fn vision_graph(&self, options: impl Into<SessionOptions>) -> Result<VisionGraph, PackError> {
+        VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), options)
     }
 
-    /// The prefill graph with `threads` intra-op threads.
-    pub fn prefill_graph(&self, threads: usize) -> Result<PrefillGraph, PackError> {
-        PrefillGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), threads)
+    /// The prefill graph as `options` say.
+    pub fn prefill_graph(&self, options: impl Into<SessionOptions>) -> Result<PrefillGraph, PackError> {
+        PrefillGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), options)
     }
 }
 
-/// Every listed file is there; those of at most `hashed_up_to` bytes have their listed hash.
+/// Every listed file is there; those of at most `hashed_up_to` bytes have their listed hash. Files are hashed in parallel; the
+/// first one in the list's order that is wrong is the error.
 fn check_files(dir: &Path, manifest: &Manifest, hashed_up_to: u64) -> Result<(), PackError> {
-    for (name, wanted) in &manifest.files {
-        let path = dir.join(name);
-        let fail = |message: String| PackError::File { path: path.clone(), message };
-        let size = std::fs::metadata(&path).map_err(|e| fail(e.to_string()))?.len();
-        if size > hashed_up_to {
-            continue;
-        }
-        let found = sha256_of(&path).map_err(|e| fail(e.to_string()))?;
-        if found != *wanted {
-            return Err(fail(format!("sha256 is {found}, but {MANIFEST_FILE} says {wanted}")));
-        }
-    }
-    Ok(())
+    let check = |(name, wanted): (&String, &String)| check_file(dir.join(name), wanted, hashed_up_to).err();
+    manifest.files.par_iter().find_map_first(check).map_or(Ok(()), Err)
+}
+
+fn check_file(path: PathBuf, wanted: &str, hashed_up_to: u64) -> Result<(), PackError> {
+    let found = std::fs::metadata(&path).and_then(|file| match file.len() {
+        size if size > hashed_up_to => Ok(None),
+        _ => sha256_of(&path).map(Some),
+    });
+    let message = match found {
+        Ok(None) => return Ok(()),
+        Ok(Some(found)) if found == wanted => return Ok(()),
+        Ok(Some(found)) => format!("sha256 is {found}, but {MANIFEST_FILE} says {wanted}"),
+        Err(error) => error.to_string(),
+    };
+    Err(PackError::File { path, message })
 }
 
 fn sha256_of(path: &Path) -> std::io::Result<String> {

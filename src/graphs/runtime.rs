@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use ort::environment::Environment;
 use ort::session::Session;
 
+use crate::settings::Device;
+
 /// Why a native library or a graph could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
@@ -13,6 +15,8 @@ pub enum RuntimeError {
     Missing { name: String, looked: Vec<PathBuf> },
     #[error("`{}`: {message}", path.display())]
     Load { path: PathBuf, message: String },
+    #[error("CUDA device {device} cannot be used: {message}")]
+    Device { device: u32, message: String },
 }
 
 /// Folders in which native libraries are looked for, in order: `DOCPARSE_NATIVE_DIR`, next to the executable, and `native/`
@@ -67,24 +71,94 @@ pub fn environment() -> Result<&'static Environment, RuntimeError> {
         .map_err(|(path, message)| RuntimeError::Load { path: path.clone(), message: message.clone() })
 }
 
-/// A CPU session over the graph at `path` with `threads` intra-op threads that do not spin.
+/// Where a session runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Provider {
+    #[default]
+    Cpu,
+    /// The CUDA device with this number.
+    Cuda(u32),
+}
+
+/// How a session is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Intra-op threads. They do not spin: an idle session that spins burns the cores of the others.
+    pub threads: usize,
+    pub provider: Provider,
+}
+
+impl From<usize> for SessionOptions {
+    /// That many threads on the CPU.
+    fn from(threads: usize) -> Self {
+        SessionOptions { threads, provider: Provider::Cpu }
+    }
+}
+
+/// A CPU session over the graph at `path` with `threads` intra-op threads.
 pub fn cpu_session(path: &Path, threads: usize) -> Result<Session, RuntimeError> {
+    session(path, threads.into())
+}
+
+/// A session over the graph at `path`.
+pub fn session(path: &Path, options: SessionOptions) -> Result<Session, RuntimeError> {
     let environment = environment()?;
+    if !path.is_file() {
+        let looked = path.parent().map(Path::to_path_buf).into_iter().collect();
+        return Err(RuntimeError::Missing { name: file_name(path), looked });
+    }
     let build = || -> ort::Result<Session> {
         let builder = Session::builder(environment)?
-            .with_intra_threads(threads)?
+            .with_intra_threads(options.threads)?
             .with_inter_threads(1)?
             .with_intra_op_spinning(false)?;
-        let mut builder = builder;
+        let mut builder = match options.provider {
+            Provider::Cpu => builder,
+            Provider::Cuda(device) => builder.with_execution_providers([cuda(device)])?,
+        };
         builder.commit_from_file(path)
     };
-    if !path.is_file() {
-        return Err(RuntimeError::Missing {
-            name: file_name(path),
-            looked: path.parent().map(Path::to_path_buf).into_iter().collect(),
-        });
-    }
     build().map_err(|e| RuntimeError::Load { path: path.to_path_buf(), message: e.to_string() })
+}
+
+/// CUDA that fails loudly: without `error_on_failure` the runtime would build a CPU session and say nothing. The arena grows by
+/// what is asked for, not by doubling, so that several sessions share a device.
+fn cuda(device: u32) -> ort::ep::ExecutionProviderDispatch {
+    ort::ep::CUDA::default()
+        .with_device_id(i32::try_from(device).unwrap_or(i32::MAX))
+        .with_arena_extend_strategy(ort::ep::ArenaExtendStrategy::SameAsRequested)
+        .build()
+        .error_on_failure()
+}
+
+/// Can sessions run on the CUDA device? Answers why not. All of it fails when the session's builder takes the provider, before
+/// any graph is read.
+pub fn probe_cuda(device: u32) -> Result<(), RuntimeError> {
+    let environment = environment()?;
+    let registered = Session::builder(environment).map_err(|e| e.to_string()).and_then(|builder| {
+        builder.with_execution_providers([cuda(device)]).map(|_| ()).map_err(|e| e.to_string())
+    });
+    registered.map_err(|message| RuntimeError::Device { device, message })
+}
+
+/// The provider for a worker, and a note where `auto` fell back. `worker` chooses among several devices.
+pub fn provider(device: &Device, worker: usize) -> Result<(Provider, Option<String>), RuntimeError> {
+    match device {
+        Device::Cpu => Ok((Provider::Cpu, None)),
+        Device::Cuda(devices) => {
+            let chosen = devices.get(worker % devices.len().max(1)).copied().unwrap_or(0);
+            probe_cuda(chosen).map(|()| (Provider::Cuda(chosen), None))
+        }
+        Device::Auto => match probe_cuda(0) {
+            Ok(()) => Ok((Provider::Cuda(0), None)),
+            Err(RuntimeError::Device { message, .. }) => Ok((Provider::Cpu, Some(first_line(&message)))),
+            Err(other) => Err(other),
+        },
+    }
+}
+
+fn first_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().to_owned()
 }
 
 fn file_name(path: &Path) -> String {

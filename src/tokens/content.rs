@@ -4,15 +4,15 @@
 //! had (words with their boxes, fonts and confidences, cells with their spans), so a region whose draft stood as a whole comes
 //! back as it was. Where the model wrote, words come from its tokens.
 
-use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
+use crate::decode::protocol::{DraftToken, KeptToken, PositionState, Protocol};
 use crate::graphs::TokenId;
-use crate::graphs::manifest::ContentFormat;
 use crate::page::{Kind, Markup, Region, StopReason};
 use crate::vision::PixelMapping;
 
 use super::cells::{ReadCell, ReadRow, rebuilt_grid, same_grid};
 use super::formats;
-use super::grammar::{Axis, Grammar, GroundedTokens};
+use super::grammar::{Grammar, GroundedTokens};
+use super::positions::Axis;
 use super::words::{Piece, WordReader};
 
 /// A word of a region: in one of its cells, or among its own words.
@@ -27,9 +27,9 @@ pub struct WordPlace {
 /// What a token of a content draft stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentOrigin {
-    /// [y] or [pitch] of a line.
+    /// [y], [down] or [pitch] of a line.
     Line,
-    /// [x] of a word.
+    /// [x] or [gap] of a word.
     Word(WordPlace),
     /// Bytes of a word's text.
     Piece { place: WordPlace, start: u32, end: u32 },
@@ -77,13 +77,12 @@ pub fn read_region(
     mapping: &PixelMapping,
     stop: Option<StopReason>,
 ) -> Region {
-    let format = grammar.content_format(original.kind);
-    match grammar.grounded().filter(|_| format == ContentFormat::GroundedWords) {
+    match grammar.grounded_content(original.kind) {
         Some(tokens) => Reader { tokens, grammar, mapping, draft, original }.read(kept, stop),
         None if draft.is_some_and(|d| d.stood_whole(kept)) => Region { stop, ..original.clone() },
         None => {
             let ids: Vec<TokenId> = kept.iter().map(|t| t.id).collect();
-            let markup = formats::read(&ids, format, grammar);
+            let markup = formats::read(&ids, grammar.content_format(original.kind), grammar);
             Region { words: Vec::new(), cells: None, markup, stop, ..original.clone() }
         }
     }
@@ -108,7 +107,9 @@ impl Reader<'_> {
         let mut words = WordReader::new(self.original, *self.mapping);
         let mut rows: Vec<ReadRow> = Vec::new();
         let mut loose = None;
+        let mut place = self.grammar.content_start(self.mapping.to_model(self.original.bbox));
         for token in kept {
+            place = self.grammar.feed(place, token.id).1;
             if token.id == self.tokens.row || token.id == self.tokens.cell {
                 let done = words.take();
                 match rows.last_mut().and_then(|row| row.cells.last_mut()) {
@@ -117,7 +118,7 @@ impl Reader<'_> {
                 }
                 self.open_place(token, &mut rows);
             } else {
-                self.read_token(token, &mut words);
+                self.read_token(token, &place, &mut words);
             }
         }
         let done = words.take();
@@ -151,20 +152,23 @@ impl Reader<'_> {
         }
     }
 
-    fn read_token(&self, token: &KeptToken, words: &mut WordReader<'_>) {
+    /// `place`: the state after the token.
+    fn read_token(&self, token: &KeptToken, place: &PositionState, words: &mut WordReader<'_>) {
         let origin = self.draft.and_then(|d| d.origin_of(token));
         match (self.grammar.coordinate(token.id), origin) {
-            (Some((Axis::Y, y)), _) => words.line(y),
+            (Some((Axis::Y | Axis::Down, _)), _) => words.line(place.y),
             (Some((Axis::Pitch, pitch)), _) => words.pitch(pitch),
-            (Some((Axis::X, x)), Some(ContentOrigin::Word(place))) => words.word(x, Some(place)),
-            (Some((Axis::X, x)), _) => words.word(x, None),
+            (Some((Axis::X | Axis::Gap, _)), Some(ContentOrigin::Word(word))) => {
+                words.word(place.x, Some(word));
+            }
+            (Some((Axis::X | Axis::Gap, _)), _) => words.word(place.x, None),
             (None, Some(ContentOrigin::Piece { place, start, end })) => {
                 words.drafted(Piece { place, start: start as usize, end: end as usize });
             }
             (None, _) if token.id == self.tokens.space => words.space(),
             (None, _) => {
                 if let Some(c) = self.character(token.id) {
-                    words.written(c, token.probability);
+                    words.written(c, self.grammar.advance(token.id), token.probability);
                 }
             }
         }

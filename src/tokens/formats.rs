@@ -25,7 +25,9 @@ pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option
     }
     let text = text.to_owned();
     Some(match format {
-        ContentFormat::Text | ContentFormat::GroundedWords => Markup::Text(text),
+        ContentFormat::Text | ContentFormat::GroundedWords | ContentFormat::GroundedSteps => {
+            Markup::Text(text)
+        }
         ContentFormat::Markdown => Markup::Markdown(text),
         ContentFormat::Html => Markup::Html(text),
         ContentFormat::Latex => Markup::Latex(text),

@@ -6,6 +6,7 @@ use crate::graphs::TokenId;
 use crate::graphs::manifest::{ContentFormat, CoordinateRange, Manifest, PositionRule, TokenName};
 use crate::page::Kind;
 
+use super::positions::{Axis, StepTokens, moved, next_center};
 use super::vocabulary::Vocabulary;
 
 /// Tokens of the box of a region in the trunk: [x0] [y0] [x1] [y1].
@@ -31,6 +32,8 @@ pub struct GroundedTokens {
     pub x: CoordinateRange,
     pub y: CoordinateRange,
     pub pitch: CoordinateRange,
+    /// Lines and words are placed by steps.
+    pub steps: Option<StepTokens>,
 }
 
 /// A pack's token protocol.
@@ -39,6 +42,8 @@ pub struct Grammar {
     pub vocabulary: Vocabulary,
     rule: PositionRule,
     grounded: Option<GroundedTokens>,
+    /// Relative widths of characters, by token.
+    advance: Vec<f32>,
     child: TokenId,
     fork: TokenId,
     fork_visible: bool,
@@ -60,7 +65,7 @@ impl Grammar {
         let protocol = &manifest.protocol;
         let names = Names { manifest, vocabulary: &vocabulary };
         let grounded = match protocol.position_rule {
-            PositionRule::GroundedWords => Some(names.grounded()?),
+            PositionRule::GroundedWords | PositionRule::GroundedSteps => Some(names.grounded()?),
             PositionRule::Sequential => None,
         };
         let mut kinds = Vec::new();
@@ -73,6 +78,7 @@ impl Grammar {
         Ok(Grammar {
             rule: protocol.position_rule,
             grounded,
+            advance: protocol.advance.clone(),
             child: names.named("child")?,
             fork: names.named("fork")?,
             fork_visible: protocol.fork_visible,
@@ -110,11 +116,16 @@ impl Grammar {
     /// What a branch of this kind writes.
     pub fn content_format(&self, kind: Kind) -> ContentFormat {
         let named = self.formats.iter().find(|(k, _)| *k == kind).map(|(_, format)| *format);
-        named.unwrap_or(if self.grounded.is_some() {
-            ContentFormat::GroundedWords
-        } else {
-            ContentFormat::Text
+        named.unwrap_or(match self.rule {
+            PositionRule::GroundedWords => ContentFormat::GroundedWords,
+            PositionRule::GroundedSteps => ContentFormat::GroundedSteps,
+            PositionRule::Sequential => ContentFormat::Text,
         })
+    }
+
+    /// Tokens of this kind's content if it is written as words with places.
+    pub fn grounded_content(&self, kind: Kind) -> Option<&GroundedTokens> {
+        self.grounded().filter(|_| self.content_format(kind).position_rule().is_some())
     }
 
     /// Texts that mean that a region holds nothing to read.
@@ -139,7 +150,26 @@ impl Grammar {
     fn axis(&self, token: TokenId) -> Option<(Axis, CoordinateRange)> {
         let tokens = self.grounded.as_ref()?;
         let ranges = [(Axis::X, tokens.x), (Axis::Y, tokens.y), (Axis::Pitch, tokens.pitch)];
-        ranges.into_iter().find(|(_, range)| range.contains(token))
+        let steps = tokens.steps.map(|steps| [(Axis::Gap, steps.gap), (Axis::Down, steps.down)]);
+        ranges.into_iter().chain(steps.into_iter().flatten()).find(|(_, range)| range.contains(token))
+    }
+
+    /// Width of a character relative to the mean one.
+    pub fn advance(&self, token: TokenId) -> f32 {
+        usize::try_from(token).ok().and_then(|t| self.advance.get(t)).copied().unwrap_or(1.0)
+    }
+
+    /// Where the content of a region with this box (pixels of the model's raster) starts: the top left corner as the trunk's
+    /// tokens have it. The order is 0.
+    pub fn content_start(&self, bbox: Rect) -> PositionState {
+        let Some(tokens) = &self.grounded else { return PositionState::default() };
+        let rounded = |range: CoordinateRange, side: f32| range.value(range.token(side)).unwrap_or(0.0);
+        self.branch_at(rounded(tokens.x, bbox.x0), rounded(tokens.y, bbox.y0), 0.0)
+    }
+
+    fn branch_at(&self, x: f32, y: f32, order: f32) -> PositionState {
+        let line_x = (self.rule == PositionRule::GroundedSteps).then_some(x);
+        PositionState { order, y, x, line_x, ..PositionState::default() }
     }
 
     /// Number that `token` stands for, px of the model's raster.
@@ -147,14 +177,6 @@ impl Grammar {
         let (axis, range) = self.axis(token)?;
         Some((axis, range.value(token)?))
     }
-}
-
-/// What a coordinate token measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Axis {
-    X,
-    Y,
-    Pitch,
 }
 
 /// Looks names of the manifest up.
@@ -191,6 +213,10 @@ impl Names<'_> {
         let range = |name: &str| {
             self.manifest.range(name).ok_or_else(|| (format!("tokens.{name}"), "is missing".to_owned()))
         };
+        let steps = match self.manifest.protocol.position_rule {
+            PositionRule::GroundedSteps => Some(StepTokens { gap: range("gap")?, down: range("down")? }),
+            PositionRule::GroundedWords | PositionRule::Sequential => None,
+        };
         Ok(GroundedTokens {
             unknown: self.named("unknown")?,
             space: self.named("space")?,
@@ -200,6 +226,7 @@ impl Names<'_> {
             x: range("x")?,
             y: range("y")?,
             pitch: range("pitch")?,
+            steps,
         })
     }
 }
@@ -229,11 +256,11 @@ impl Protocol for Grammar {
         self.fork_visible
     }
 
-    /// Order 0 is the visual tokens' with `grounded-words`, so that the trunk starts at 1. With `sequential` orders count
+    /// Order 0 is the visual tokens' with the grounded rules, so that the trunk starts at 1. With `sequential` orders count
     /// from 0 after the prefill's own positions.
     fn trunk_start(&self) -> PositionState {
         let order = match self.rule {
-            PositionRule::GroundedWords => 1.0,
+            PositionRule::GroundedWords | PositionRule::GroundedSteps => 1.0,
             PositionRule::Sequential => 0.0,
         };
         PositionState { order, ..PositionState::default() }
@@ -251,33 +278,13 @@ impl Protocol for Grammar {
             }
         };
         let (x, y) = (corner(BOX_TOKENS, Axis::X), corner(BOX_TOKENS - 1, Axis::Y));
-        PositionState { order, y, x, ..PositionState::default() }
+        self.branch_at(x, y, order)
     }
 
     fn feed(&self, state: PositionState, token: TokenId) -> (Position, PositionState) {
-        let mut next = PositionState { order: state.order + 1.0, ..state };
-        if self.rule == PositionRule::Sequential {
-            return ([state.order, state.y, state.x], next);
-        }
-        match self.coordinate(token) {
-            Some((Axis::Y, value)) => {
-                next.y = value;
-                next.pitch = 0.0;
-            }
-            Some((Axis::X, value)) => {
-                next.x = value;
-                next.n = 0.0;
-            }
-            Some((Axis::Pitch, value)) => {
-                next.pitch = value;
-                next.n = 0.0;
-            }
-            None if next.pitch > 0.0 => next.n += 1.0,
-            None => {}
-        }
-        // The centre of the character to come.
-        let x = if next.pitch > 0.0 { next.x + (next.n + 0.5) * next.pitch } else { next.x };
-        ([state.order, next.y, x], next)
+        let next = moved(state, self.rule, self.coordinate(token), self.advance(token));
+        let x = if self.rule.is_grounded() { next_center(&next) } else { state.x };
+        ([state.order, next.y, x], PositionState { order: state.order + 1.0, ..next })
     }
 
     fn class(&self, token: TokenId) -> TokenClass {
@@ -333,6 +340,24 @@ pub(crate) mod tests {
     pub(crate) fn tiny() -> Grammar {
         let manifest = manifest_tests::parse(&manifest_tests::tiny()).unwrap();
         Grammar::new(&manifest, vocabulary_tests::tiny()).unwrap()
+    }
+
+    pub(crate) fn steps_fixture() -> serde_json::Value {
+        serde_json::from_str(include_str!("../../fixtures/reference/steps.json")).unwrap()
+    }
+
+    /// The tiny grammar with the rule `grounded-steps` and the tokens of its fixture.
+    pub(crate) fn stepping() -> Grammar {
+        let (mut value, fixture) = (manifest_tests::tiny(), steps_fixture());
+        value["dims"]["vocabulary"] = fixture["vocabulary"].clone();
+        value["tokens"] = fixture["tokens"].clone();
+        for entry in value["protocol"]["kinds"].as_array_mut().unwrap() {
+            entry["id"] = fixture["kinds"][entry["kind"].as_str().unwrap()].clone();
+        }
+        value["protocol"]["position_rule"] = "grounded-steps".into();
+        value["protocol"]["content"]["default"] = "grounded-steps".into();
+        value["protocol"]["advance"] = fixture["advance"].clone();
+        Grammar::new(&manifest_tests::parse(&value).unwrap(), vocabulary_tests::tiny()).unwrap()
     }
 
     fn ids(grammar: &Grammar, text: &str) -> Vec<TokenId> {

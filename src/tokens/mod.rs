@@ -7,6 +7,7 @@ mod cells;
 pub mod content;
 pub mod formats;
 pub mod grammar;
+pub mod positions;
 pub mod trunk;
 pub mod vocabulary;
 mod words;

@@ -5,7 +5,8 @@ use crate::geometry::Rect;
 use crate::page::{Kind, Region};
 use crate::vision::PixelMapping;
 
-use super::grammar::{Axis, BOX_TOKENS, Grammar};
+use super::grammar::{BOX_TOKENS, Grammar};
+use super::positions::Axis;
 
 /// What a token of a drafted trunk stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

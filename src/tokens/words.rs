@@ -1,6 +1,6 @@
 //! Character and coordinate tokens -> words.
 //!
-//! A word starts at its [x]. Where the characters of another drafted word follow without an [x], a word starts too, glued to the
+//! A word starts at its [x] or [gap]. Where the characters of another drafted word follow without one, a word starts too, glued to the
 //! one before it: the model dropped the space.
 
 use crate::geometry::Rect;
@@ -26,9 +26,9 @@ pub(super) struct Piece {
 /// How a word was started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// By the drafted [x] of this word.
+    /// By the drafted [x] or [gap] of this word.
     Drafted(WordPlace),
-    /// By an [x] or a space of the model's.
+    /// By an [x], a [gap] or a space of the model's.
     Written,
     /// By its characters, right after another word.
     Joined,
@@ -48,6 +48,8 @@ struct OpenWord {
     /// Nothing but the base's characters, in order, so far.
     intact: bool,
     text: String,
+    /// Sum of the relative widths of the model's characters.
+    advance: f32,
     /// Lowest probability of the model's characters.
     probability: f32,
     /// Has a character of the model's.
@@ -63,6 +65,7 @@ impl OpenWord {
             read: 0,
             intact: true,
             text: String::new(),
+            advance: 0.0,
             probability: 1.0,
             written: false,
         }
@@ -84,7 +87,7 @@ pub(super) struct WordReader<'a> {
     size: f32,
     /// First line number that no drafted word has.
     fresh_line: u32,
-    /// Lines read so far, [y] tokens.
+    /// Lines read so far.
     lines: u32,
     y: Option<f32>,
     pitch: Option<f32>,
@@ -109,7 +112,7 @@ impl<'a> WordReader<'a> {
         }
     }
 
-    /// [y]: a line starts; its pitch is not known yet.
+    /// A line starts at `y`; its pitch is not known yet.
     pub(super) fn line(&mut self, y: f32) {
         self.close(None);
         self.lines = self.lines.saturating_add(1);
@@ -122,7 +125,7 @@ impl<'a> WordReader<'a> {
         self.pitch = Some(pitch).filter(|p| *p > 0.0);
     }
 
-    /// [x]: a word starts.
+    /// A word starts at `x`.
     pub(super) fn word(&mut self, x: f32, place: Option<WordPlace>) {
         self.close(Some(x));
         let start = place.map_or(Start::Written, Start::Drafted);
@@ -139,7 +142,7 @@ impl<'a> WordReader<'a> {
     pub(super) fn drafted(&mut self, piece: Piece) {
         let other = |w: &OpenWord| w.base.is_some_and(|base| base != piece.place);
         match &mut self.open {
-            // The [x] stood, but the characters of its word did not: another word took its place.
+            // The place stood, but the characters of its word did not: another word took its place.
             Some(open) if other(open) && open.text.is_empty() => {
                 open.start = Start::Written;
                 open.base = None;
@@ -156,10 +159,11 @@ impl<'a> WordReader<'a> {
         open.text.push_str(&text);
     }
 
-    /// A character of the model's.
-    pub(super) fn written(&mut self, c: char, probability: f32) {
+    /// A character of the model's, and its width relative to the line's pitch.
+    pub(super) fn written(&mut self, c: char, advance: f32, probability: f32) {
         let open = self.open_word();
         open.text.push(c);
+        open.advance += advance;
         open.probability = open.probability.min(probability);
         open.written = true;
         open.intact = false;
@@ -218,7 +222,7 @@ impl<'a> WordReader<'a> {
         self.done.push(DoneWord { word, line: self.lines, drafted: base.is_some() });
     }
 
-    /// A word that only the model saw, placed by its line's [y] and [pitch] and its own [x].
+    /// A word that only the model saw, placed by its line's centre and pitch and its own left edge.
     fn model_word(&self, open: &OpenWord, next_x: Option<f32>) -> Word {
         let frame = self.mapping.to_model(self.original.bbox);
         let height = if self.size > 0.0 {
@@ -230,7 +234,7 @@ impl<'a> WordReader<'a> {
         let before =
             self.done.last().filter(|d| d.line == self.lines).map(|d| self.mapping.to_model(d.word.bbox).x1);
         let x0 = open.x.or(before).unwrap_or(frame.x0);
-        let mut x1 = x0 + pitch * open.text.chars().count() as f32;
+        let mut x1 = x0 + pitch * open.advance;
         if let Some(next) = next_x.filter(|next| *next > x0) {
             x1 = x1.min(next);
         }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use crate::cli::docparse;
-use crate::convert::{pictures, tree};
+use crate::convert::pictures;
+use crate::program::docparse;
+use crate::program::tree;
 
 /// No network has to be loaded for what is tested here.
 const COMMON: [&str; 6] = ["convert", "in", "--model", "none", "--drafts", "none"];

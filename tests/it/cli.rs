@@ -1,18 +1,8 @@
 //! The program from outside: transcripts (`tests/cli/*.md`), and what a transcript cannot say.
 
-use std::path::Path;
-
 use assert_cmd::Command;
 
-/// The program in an empty folder, away from the variables that it reads.
-pub(crate) fn docparse(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_docparse"));
-    command.current_dir(folder);
-    for variable in ["DOCPARSE_MODEL", "DOCPARSE_PASSWORD", "NO_COLOR"] {
-        command.env_remove(variable);
-    }
-    command
-}
+use crate::program::docparse;
 
 #[test]
 fn transcripts() {

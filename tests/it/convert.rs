@@ -1,13 +1,12 @@
 //! `docparse convert` on small pictures, without a model: the output tree, stdout, stopping and going on.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use image::{Rgb, RgbImage};
 
-use crate::cli::docparse;
+use crate::program::{docparse, tree};
 
 /// A white page with a black bar, as PNG.
 fn write_picture(path: &Path, bar: u32) {
@@ -25,24 +24,6 @@ pub(crate) fn pictures(count: u32) -> tempfile::TempDir {
         write_picture(&dir.path().join(format!("in/p{number:02}.png")), number);
     }
     dir
-}
-
-/// The output files but the journal.
-pub(crate) fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut tree = BTreeMap::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if !path.extension().is_some_and(|extension| extension == "jsonl") {
-                let name = path.strip_prefix(root).unwrap().display().to_string();
-                tree.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    tree
 }
 
 const COMMON: [&str; 4] = ["convert", "in", "--model", "none"];

@@ -1,11 +1,14 @@
 //! What must hold in a manifest beyond its JSON types.
 
 use super::acceptance::{AcceptanceTable, DRAFTERS, ThresholdRow};
-use super::{ContentFormat, FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA, TokenEntry, TokenName};
+use super::{FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA, TokenEntry, TokenName};
 use crate::page::Kind;
 
 /// Key of the format of kinds that are not named.
 pub(super) const DEFAULT_CONTENT: &str = "default";
+
+/// Widest character, in mean widths.
+const MOST_ADVANCE: f32 = 16.0;
 
 /// Field and what is wrong with it.
 type Fault = (String, String);
@@ -121,6 +124,9 @@ fn check_tokens(manifest: &Manifest) -> Result<(), Fault> {
                 if range.count == 0 || !(range.bin > 0.0 && range.bin.is_finite()) {
                     return fault(format!("tokens.{name}"), "count and bin must be above 0");
                 }
+                if !(-1e6..=1e6).contains(&range.offset) {
+                    return fault(format!("tokens.{name}"), "offset must be a number of pixels");
+                }
                 (range.first, range.first.saturating_add(i64::from(range.count) - 1))
             }
         };
@@ -142,33 +148,39 @@ fn check_tokens(manifest: &Manifest) -> Result<(), Fault> {
 
 fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
     let protocol = &manifest.protocol;
-    let grounded = protocol.position_rule == PositionRule::GroundedWords;
-    if grounded && manifest.dims.position_parts != 3 {
-        return fault("protocol.position_rule", "grounded-words needs dims.position_parts 3");
+    let rule = protocol.position_rule;
+    if rule.is_grounded() && manifest.dims.position_parts != 3 {
+        return fault("protocol.position_rule", format!("{} needs dims.position_parts 3", rule_name(rule)));
     }
+    check_advance(&protocol.advance, manifest.dims.vocabulary)?;
     for (key, format) in &protocol.content {
         if key != DEFAULT_CONTENT && kind_of_name(key).is_none() {
             return fault(format!("protocol.content.{key}"), "is not a kind of region");
         }
-        if *format == ContentFormat::GroundedWords && !grounded {
+        if let Some(needed) = format.position_rule().filter(|needed| *needed != rule) {
             return fault(
                 format!("protocol.content.{key}"),
-                "grounded-words needs the position rule grounded-words",
+                format!("needs the position rule {}", rule_name(needed)),
             );
         }
     }
     if !protocol.content.contains_key(DEFAULT_CONTENT) {
         return fault("protocol.content", "has no `default`");
     }
-    for name in ["x", "y", "pitch"].into_iter().filter(|_| grounded) {
+    let ranges: &[&str] = match rule {
+        PositionRule::Sequential => &[],
+        PositionRule::GroundedWords => &["x", "y", "pitch"],
+        PositionRule::GroundedSteps => &["x", "y", "pitch", "gap", "down"],
+    };
+    for name in ranges {
         if manifest.range(name).is_none() {
             return fault(
                 format!("tokens.{name}"),
-                "must be a range {first, count, bin} with the rule grounded-words",
+                format!("must be a range {{first, count, bin}} with the rule {}", rule_name(rule)),
             );
         }
     }
-    let needed: &[&str] = if grounded {
+    let needed: &[&str] = if rule.is_grounded() {
         &["unknown", "space", "end", "child", "fork", "cell", "row"]
     } else {
         &["child", "fork"]
@@ -179,6 +191,18 @@ fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
         }
     }
     check_kinds(manifest)
+}
+
+fn check_advance(advance: &[f32], vocabulary: usize) -> Result<(), Fault> {
+    if advance.len() > vocabulary {
+        return fault("protocol.advance", format!("has more than {vocabulary} entries"));
+    }
+    match advance.iter().find(|width| !(0.0..=MOST_ADVANCE).contains(*width)) {
+        Some(width) => {
+            fault("protocol.advance", format!("{width} is not between 0 and {MOST_ADVANCE} mean widths"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_kinds(manifest: &Manifest) -> Result<(), Fault> {
@@ -248,6 +272,14 @@ fn check_threshold(field: &str, row: &ThresholdRow) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+fn rule_name(rule: PositionRule) -> &'static str {
+    match rule {
+        PositionRule::Sequential => "sequential",
+        PositionRule::GroundedWords => "grounded-words",
+        PositionRule::GroundedSteps => "grounded-steps",
+    }
 }
 
 /// The kind's name in JSON.

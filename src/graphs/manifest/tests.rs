@@ -50,7 +50,7 @@ fn error_with(change: impl FnOnce(&mut serde_json::Value)) -> String {
 #[test]
 fn a_good_manifest_loads() {
     let manifest = parse(&tiny()).unwrap();
-    assert_eq!(manifest.range("x"), Some(CoordinateRange { first: 130, count: 320, bin: 6.0 }));
+    assert_eq!(manifest.range("x"), Some(CoordinateRange { first: 130, count: 320, bin: 6.0, offset: 0.0 }));
     assert_eq!(manifest.token("fork"), Some(&TokenName::Id(104)));
     assert_eq!(manifest.content_format(Kind::Table), ContentFormat::GroundedWords);
     assert_eq!(Dims::from(manifest.dims).bytes_per_position(), 2 * 8 * 2 * 4);
@@ -79,6 +79,19 @@ fn errors_name_the_file_and_the_field() {
             "preprocessing.family: `internvl-tiles`",
         ),
         (error_with(|m| m["preprocessing"]["cel_width"] = 3.into()), "unknown field `cel_width`"),
+        (
+            error_with(|m| m["protocol"]["position_rule"] = "grounded-steps".into()),
+            "protocol.content.default: needs the position rule grounded-words",
+        ),
+        (
+            error_with(|m| {
+                m["protocol"]["position_rule"] = "grounded-steps".into();
+                m["protocol"]["content"]["default"] = "grounded-steps".into();
+            }),
+            "tokens.gap: must be a range",
+        ),
+        (error_with(|m| m["protocol"]["advance"] = vec![1.0, -0.5].into()), "protocol.advance: -0.5"),
+        (error_with(|m| m["tokens"]["x"]["offset"] = 1e9.into()), "tokens.x: offset"),
         (error_with(|m| m["extra"] = 1.into()), "unknown field `extra`"),
         (error_with(|m| drop(m.as_object_mut().unwrap().remove("dims"))), "missing field `dims`"),
     ];
@@ -100,7 +113,7 @@ fn the_most_specific_threshold_wins() {
 
 #[test]
 fn numbers_round_to_the_nearest_bin_and_odd_ones_are_clamped() {
-    let range = CoordinateRange { first: 130, count: 320, bin: 6.0 };
+    let range = CoordinateRange { first: 130, count: 320, bin: 6.0, offset: 0.0 };
     assert_eq!(range.token(0.0), 130);
     assert_eq!(range.token(14.9), 132);
     assert_eq!(range.token(15.0), 132); // 2.5 goes to the even bin, as Python's round does
@@ -109,4 +122,8 @@ fn numbers_round_to_the_nearest_bin_and_odd_ones_are_clamped() {
     assert_eq!(range.token(f32::NAN), 130);
     assert_eq!(range.value(449), Some(1914.0));
     assert_eq!(range.value(450), None);
+    let steps = CoordinateRange { first: 10, count: 4, bin: 2.0, offset: -4.0 };
+    assert_eq!((steps.token(-4.0), steps.token(0.9), steps.value(13)), (10, 12, Some(2.0)));
+    let reach = [-5.1, -4.9, 2.9, 3.1, f32::NAN].map(|value| steps.spans(value));
+    assert_eq!(reach, [false, true, true, false, false]);
 }

@@ -8,6 +8,7 @@ use ort::session::{Session, SessionInputValue, SessionOutputs};
 use ort::value::{Outlet, PrimitiveTensorElementType, TensorElementType, TensorRef};
 
 use crate::graphs::manifest::PackError;
+use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{GraphError, runtime};
 
 /// Named inputs of one call.
@@ -35,11 +36,11 @@ pub(super) fn expected(
 /// outputs are not.
 pub(super) fn open(
     path: &Path,
-    threads: usize,
+    options: SessionOptions,
     inputs: &[Expected],
     outputs: &[Expected],
 ) -> Result<Session, PackError> {
-    let session = runtime::cpu_session(path, threads)?;
+    let session = runtime::session(path, options)?;
     check("input", session.inputs(), inputs)
         .and_then(|()| check("output", session.outputs(), outputs))
         .and_then(|()| {

@@ -8,6 +8,7 @@ use ort::value::DynValue;
 
 use super::contract::{Expected, F32, I64, expected, failed, graph_name, layer_names, open, values, view};
 use crate::graphs::manifest::PackError;
+use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{Dims, GraphError, Prefix};
 use crate::vision::VisionInput;
 
@@ -72,10 +73,13 @@ fn map_tensors() -> [Expected; 2] {
 }
 
 impl VisionGraph {
-    /// Loads the graph at `path` with `threads` intra-op threads.
-    pub fn load(path: &Path, threads: usize) -> Result<Self, PackError> {
+    /// Loads the graph at `path` as `options` say.
+    pub fn load(path: &Path, options: impl Into<SessionOptions>) -> Result<Self, PackError> {
         let inputs = [expected("ink", F32, &[Some(1), Some(1), None, None])];
-        Ok(VisionGraph { session: open(path, threads, &inputs, &map_tensors())?, name: graph_name(path) })
+        Ok(VisionGraph {
+            session: open(path, options.into(), &inputs, &map_tensors())?,
+            name: graph_name(path),
+        })
     }
 
     pub fn run(&mut self, input: &VisionInput) -> Result<VisionOutput, GraphError> {
@@ -104,8 +108,8 @@ impl VisionOutput {
 }
 
 impl PrefillGraph {
-    /// Loads the graph at `path` with `threads` intra-op threads and checks it against `dims`.
-    pub fn load(path: &Path, dims: Dims, threads: usize) -> Result<Self, PackError> {
+    /// Loads the graph at `path` as `options` say and checks it against `dims`.
+    pub fn load(path: &Path, dims: Dims, options: impl Into<SessionOptions>) -> Result<Self, PackError> {
         let [features, glyphs] = map_tensors();
         let cells = expected("cells", I64, &[None, Some(2)]);
         let positions = expected("positions", F32, &[Some(1), None, Some(dims.position_parts)]);
@@ -116,7 +120,7 @@ impl PrefillGraph {
             .map(|name| expected(name, F32, &[Some(1), heads, None, dim]))
             .chain(values.iter().map(|name| expected(name, F32, &[Some(1), heads, dim, None])))
             .collect();
-        let session = open(path, threads, &[features, glyphs, cells, positions], &outputs)?;
+        let session = open(path, options.into(), &[features, glyphs, cells, positions], &outputs)?;
         Ok(PrefillGraph { session, name: graph_name(path), dims, keys, values })
     }
 

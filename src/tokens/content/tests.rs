@@ -5,7 +5,7 @@ use crate::drafts::content_draft::content_draft;
 use crate::geometry::Rect;
 use crate::lines::tests::word;
 use crate::page::{Cell, Source, Word};
-use crate::tokens::grammar::tests::tiny;
+use crate::tokens::grammar::tests::{stepping, tiny};
 
 fn region(kind: Kind, words: Vec<Word>) -> Region {
     let bbox = Rect::new(0.0, 0.0, 900.0, 700.0);
@@ -52,6 +52,16 @@ fn a_line_is_y_pitch_and_words_with_their_left_edge() {
     expected.extend("you".chars().map(|c| char_id(&grammar, c)));
     expected.push(102);
     assert_eq!(ids, expected);
+}
+
+#[test]
+fn characters_that_the_vocabulary_lacks_are_not_up_for_judgement() {
+    let grammar = tiny();
+    let unsure = Word { confidence: 0.4, ..word("a\u{4e2d}", 100.0, 40.0, 130.0, 60.0) };
+    let draft = content_draft(&region(Kind::Text, vec![unsure]), &grammar, &mapping()).unwrap();
+    let confidences: Vec<f32> = draft.tokens.iter().map(|t| t.confidence).collect();
+    assert_eq!(draft.tokens[4].id, 100);
+    assert_eq!(confidences, [0.4, 0.4, 0.4, 0.4, 1.0, 0.4]);
 }
 
 #[test]
@@ -248,32 +258,80 @@ fn any_region() -> impl Strategy<Value = Region> {
     })
 }
 
+/// A drawn region with each position rule.
+fn each_rule() -> [Grammar; 2] {
+    [tiny(), stepping()]
+}
+
+thread_local! {
+    static RULES: [Grammar; 2] = each_rule();
+}
+
 proptest! {
     #[test]
     fn a_region_whose_draft_stood_comes_back_as_it_was(original in any_region()) {
-        let grammar = tiny();
-        if let Some(draft) = content_draft(&original, &grammar, &mapping()) {
-            prop_assert_eq!(draft.tokens.len(), draft.origins.len());
-            prop_assert_eq!(read(&kept(&draft), &draft, &original, &grammar), original);
-        }
+        RULES.with(|rules| {
+            for grammar in rules {
+                if let Some(draft) = content_draft(&original, grammar, &mapping()) {
+                    prop_assert_eq!(draft.tokens.len(), draft.origins.len());
+                    prop_assert_eq!(&read(&kept(&draft), &draft, &original, grammar), &original);
+                }
+            }
+            Ok(())
+        })?;
     }
 
     #[test]
     fn reading_survives_dropped_doubled_and_changed_tokens(
         original in any_region(),
-        changes in proptest::collection::vec((0usize..200, 0u8..3, 0i64..900), 0..12),
+        changes in proptest::collection::vec((0usize..200, 0u8..3, 0i64..1060), 0..12),
     ) {
-        let grammar = tiny();
-        let draft = content_draft(&original, &grammar, &mapping()).unwrap_or_default();
-        let mut tokens = kept(&draft);
-        for (at, change, id) in changes {
-            let at = at % (tokens.len() + 1);
-            match change {
-                0 if at < tokens.len() => drop(tokens.remove(at)),
-                1 if at < tokens.len() => tokens.push(tokens[at]),
-                _ => tokens.insert(at, model(id)),
+        RULES.with(|rules| {
+            for grammar in rules {
+                let draft = content_draft(&original, grammar, &mapping()).unwrap_or_default();
+                let mut tokens = kept(&draft);
+                for &(at, change, id) in &changes {
+                    let at = at % (tokens.len() + 1);
+                    match change {
+                        0 if at < tokens.len() => drop(tokens.remove(at)),
+                        1 if at < tokens.len() => tokens.push(tokens[at]),
+                        _ => tokens.insert(at, model(id)),
+                    }
+                }
+                read(&tokens, &draft, &original, grammar);
             }
-        }
-        read(&tokens, &draft, &original, &grammar);
+        });
+    }
+
+    /// Places that only the tokens tell are near the words' own: half a bin of each, and what the pitch's bin adds up to.
+    #[test]
+    fn steps_that_the_model_writes_lead_to_where_the_words_are(
+        places in proptest::collection::vec((0u8..4, 60.0f32..240.0, 2usize..7), 1..12),
+        corner in (0.0f32..300.0, 0.0f32..300.0),
+    ) {
+        RULES.with(|rules| {
+            let (x0, y0) = corner;
+            let mut y = y0;
+            let mut words: Vec<Word> = Vec::new();
+            for (rows, gap, letters) in places {
+                y += f32::from(rows) * 30.0;
+                let before = words.last().filter(|w| w.bbox.y0 == y).map_or(x0, |w| w.bbox.x1);
+                let x = before + gap / 10.0;
+                words.push(word(&"n".repeat(letters), x, y, x + 12.0 * letters as f32, y + 20.0));
+            }
+            let original = Region { bbox: Rect::new(x0, y0, x0 + 900.0, y + 20.0), ..region(Kind::Text, words) };
+            let draft = content_draft(&original, &rules[1], &mapping()).unwrap();
+            let tokens: Vec<KeptToken> = draft.tokens.iter().map(|t| model(t.id)).collect();
+            let empty = Region { words: Vec::new(), ..original.clone() };
+            let read = read_region(&tokens, None, &empty, &rules[1], &mapping(), None);
+            prop_assert_eq!(read.words.len(), original.words.len());
+            for (read, word) in read.words.iter().zip(&original.words) {
+                prop_assert_eq!(&read.text, &word.text);
+                prop_assert!((read.bbox.x0 - word.bbox.x0).abs() <= 2.0 + 1e-2, "{:?} {:?}", read.bbox, word.bbox);
+                prop_assert!((read.bbox.center().1 - word.bbox.center().1).abs() <= 2.0 + 1e-2);
+                prop_assert!((read.bbox.width() - word.bbox.width()).abs() <= 0.06 * word.bbox.width() + 4.0);
+            }
+            Ok(())
+        })?;
     }
 }
