@@ -31,6 +31,9 @@ pub mod journal;
 /// What became of the files of an output folder.
 pub mod status;
 
+/// What changed between two output folders.
+pub mod compare;
+
 /// Which part of the files one of several machines takes.
 pub mod shard;
 

@@ -38,6 +38,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Convert(Box<ConvertArguments>),
     Status(StatusArguments),
+    Diff(DiffArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
     Bench(BenchArguments),
@@ -257,6 +258,25 @@ pub(crate) struct StatusArguments {
     pub(crate) output: PathBuf,
 
     /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Say what changed between two runs: pages and elements that came, went or read otherwise.
+///
+/// Compares the page JSON of two output folders by name. Exit code 0 if all pages are the same, 1 if not. Which version, model
+/// and settings made a page does not count.
+#[derive(Args, Debug)]
+pub(crate) struct DiffArguments {
+    /// The output folder before.
+    #[arg(value_name = "DIR1")]
+    pub(crate) first: PathBuf,
+
+    /// The output folder after.
+    #[arg(value_name = "DIR2")]
+    pub(crate) second: PathBuf,
+
+    /// Print one JSON object a line for each page that is not the same, and one with the counts.
     #[arg(long)]
     pub(crate) json: bool,
 }

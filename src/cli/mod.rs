@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod convert;
+mod diff;
 mod doctor;
 mod exit;
 mod locate;
@@ -31,6 +32,7 @@ pub fn run() -> ExitCode {
         Ok(Arguments { command }) => match command {
             Command::Convert(arguments) => convert::convert(&arguments),
             Command::Status(arguments) => status::status(&arguments),
+            Command::Diff(arguments) => diff::diff(&arguments),
             Command::Models(arguments) => models::models(&arguments),
             Command::Doctor(_) => doctor::doctor(),
             Command::Bench(arguments) => bench::bench(&arguments),

@@ -157,3 +157,26 @@ fn what_status_prints_cannot_act_on_the_terminal() {
     let dry = stdout(dir.path(), &[&COMMON[..], &["-o", "out", "--dry-run"]].concat(), 0);
     assert!(dry.contains("\\u{1b}]0;x") && !dry.contains('\u{1b}'));
 }
+
+#[test]
+fn a_diff_names_the_pages_that_are_not_the_same() {
+    let dir = pictures(2);
+    docparse(dir.path()).args(COMMON).args(["-o", "one"]).assert().code(0);
+    docparse(dir.path()).args(COMMON).args(["-o", "two"]).assert().code(0);
+    assert_eq!(stdout(dir.path(), &["diff", "one", "two"], 0), "2 pages, 2 the same\n");
+    let path = dir.path().join("two/p02/page-0001.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"status\": \"ok\"", "\"status\": \"partial\"")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("two/p01")).unwrap();
+    let said = stdout(dir.path(), &["diff", "one", "two"], 1);
+    let expected = "p01: page 1: removed\np02: page 1: text 100.0 % alike, ok -> partial\n\
+                    2 pages, 0 the same, 1 changed, 1 removed\n";
+    assert_eq!(said, expected);
+    let lines = stdout(dir.path(), &["diff", "one", "two", "--json"], 1);
+    let objects: Vec<serde_json::Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((&objects[0]["change"], &objects[1]["change"]), (&"removed".into(), &"changed".into()));
+    assert_eq!(objects[2]["compared"]["pages"], 2);
+    assert!(stderr(dir.path(), &["diff", "one", "in"], 1).is_empty());
+    assert!(stderr(dir.path(), &["diff", "in", "in"], 2).contains("--format json"));
+    assert!(stderr(dir.path(), &["diff", "one", "three"], 2).contains("three: "));
+}
