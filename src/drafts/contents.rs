@@ -40,7 +40,7 @@ fn entries_of(line: &[Word]) -> Vec<Rect> {
             let number = part.last().is_some_and(|w| PAGE_NUMBER.is_match(&w.text));
             number && leader(part).is_some_and(|(from, end)| from > 0 && end + 1 == part.len())
         })
-        .map(|part| hull_of(part))
+        .map(hull_of)
         .collect()
 }
 
