@@ -65,7 +65,7 @@ pub(crate) fn convert_to(folder: &Path, inputs: &[PathBuf], options: &[&str]) {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 
-/// All files below `folder` by their relative names, without the journal, which holds times.
+/// All files below `folder` by their relative names, without the journals, which hold times.
 pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -75,7 +75,7 @@ pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             let name = entry.strip_prefix(folder).expect("below the folder").display().to_string();
             if entry.is_dir() {
                 folders.push(entry);
-            } else if name != "run.jsonl" {
+            } else if !(name.starts_with("run") && name.ends_with(".jsonl")) {
                 files.insert(name, std::fs::read(&entry).expect("a readable file"));
             }
         }
