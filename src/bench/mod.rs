@@ -3,6 +3,11 @@
 //! Pages are drafted once by the reader's own parts. Nothing is settled by a draft's own confidence here: every stream runs.
 //! The plain modes are teacher-forced with the drafted text ([`script`]), so that all modes write the same tokens even where the
 //! model reads badly. Seconds are CPU seconds of one thread, so that neighbours on the machine disturb little.
+//!
+//! What the figures leave out: the sequential mode shares the page's prefix between its streams, where a runtime without
+//! branches would copy it or compute it again, and feeds a second, empty row beside its one; the lossless drafts are as good
+//! as `draft_error` says, not as good as a drafter is. What runs outside of the graph is only meant in an optimised build
+//! (`optimised_build` in the report).
 
 pub mod figures;
 pub mod modes;

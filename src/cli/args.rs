@@ -28,10 +28,24 @@ Examples:
 
 /// Converts PDFs and page pictures to Markdown and JSON.
 #[derive(Debug, Parser)]
-#[command(name = "docparse", version, after_help = EXIT_CODES, max_term_width = 100, propagate_version = true)]
+#[command(name = "docparse", version, after_help = EXIT_CODES, max_term_width = 100, propagate_version = true,
+          arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    /// Print the man page or completions: man, complete-bash, complete-zsh, complete-fish.
+    #[arg(long, value_name = "WHAT", hide_possible_values = true)]
+    pub(crate) generate: Option<Generated>,
+
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
+}
+
+/// What is made from the descriptions in this file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Generated {
+    Man,
+    CompleteBash,
+    CompleteZsh,
+    CompleteFish,
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,7 @@ mod convert;
 mod diff;
 mod doctor;
 mod exit;
+mod generate;
 mod locate;
 mod log;
 mod models;
@@ -15,7 +16,8 @@ mod status;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use args::{Arguments, Command};
 
@@ -29,7 +31,8 @@ pub fn run() -> ExitCode {
     }
     let outcome = match Arguments::try_parse() {
         Err(error) => report::usage(&error),
-        Ok(Arguments { command }) => match command {
+        Ok(Arguments { generate: Some(what), .. }) => generate::generate(what),
+        Ok(Arguments { command: Some(command), .. }) => match command {
             Command::Convert(arguments) => convert::convert(&arguments),
             Command::Status(arguments) => status::status(&arguments),
             Command::Diff(arguments) => diff::diff(&arguments),
@@ -37,6 +40,9 @@ pub fn run() -> ExitCode {
             Command::Doctor(_) => doctor::doctor(),
             Command::Bench(arguments) => bench::bench(&arguments),
         },
+        Ok(Arguments { generate: None, command: None }) => {
+            report::usage(&Arguments::command().error(ErrorKind::MissingSubcommand, "a command is needed"))
+        }
     };
     outcome.into()
 }

@@ -18,7 +18,7 @@ pub enum AcceptanceRule {
 #[derive(Clone, Copy, Debug)]
 pub struct Proposal<'a> {
     pub drafts: &'a [DraftToken],
-    /// The first `strict` tokens must be what the model would have written, whatever the rule.
+    /// The first `strict` tokens stand only by what the model says, not by the drafter's confidence: they may be out of step.
     pub strict: usize,
     /// The draft has more tokens than these: if all of them stand, no token of the model's own is taken, so that the next
     /// call scores the draft there.
@@ -62,8 +62,12 @@ pub fn verify(
             probability: scores.next_logprob[index].exp(),
             draft_probability: scores.draft_logprob[index].exp(),
         };
-        let rule = if index < proposal.strict { &AcceptanceRule::Lossless } else { rule };
-        if !stands(draft, &choice, rule, protocol) {
+        let stands = if index < proposal.strict {
+            stands_seen(draft, &choice, rule, protocol)
+        } else {
+            stands_unseen(draft, rule, protocol) || stands_seen(draft, &choice, rule, protocol)
+        };
+        if !stands {
             break;
         }
         let same = draft.id == choice.id;
@@ -102,8 +106,9 @@ pub fn stands_unseen(draft: &DraftToken, rule: &AcceptanceRule, protocol: &dyn P
     }
 }
 
-fn stands(draft: &DraftToken, choice: &Choice, rule: &AcceptanceRule, protocol: &dyn Protocol) -> bool {
-    if draft.id == choice.id || stands_unseen(draft, rule, protocol) {
+/// Does a drafted token stand by what the model says, however sure the drafter is?
+fn stands_seen(draft: &DraftToken, choice: &Choice, rule: &AcceptanceRule, protocol: &dyn Protocol) -> bool {
+    if draft.id == choice.id {
         return true;
     }
     let AcceptanceRule::Trust(thresholds) = rule else { return false };

@@ -269,11 +269,11 @@ mod tests {
         assert_eq!(split(&lines), ["Ada", "London", "1815|a"]);
         let words = [
             word("Jane", 70.0, 0.0, 130.0, 10.0),
-            word("Harbour", 40.0, 14.0, 90.0, 24.0),
-            word("Office", 95.0, 14.0, 160.0, 24.0),
+            word("Harbour", 0.0, 14.0, 50.0, 24.0),
+            word("Office", 55.0, 14.0, 200.0, 24.0),
             word("Northwick", 60.0, 28.0, 140.0, 38.0),
         ];
-        assert_eq!(paragraphs(lines_of(&words)).len(), 3);
+        assert_eq!(paragraphs(lines_of(&words)).len(), 2);
     }
 
     #[test]

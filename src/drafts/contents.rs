@@ -40,7 +40,7 @@ fn entries_of(line: &[Word]) -> Vec<Rect> {
             let number = part.last().is_some_and(|w| PAGE_NUMBER.is_match(&w.text));
             number && leader(part).is_some_and(|(from, end)| from > 0 && end + 1 == part.len())
         })
-        .map(|part| hull_of(part))
+        .map(hull_of)
         .collect()
 }
 
@@ -115,7 +115,7 @@ pub(super) fn part_line_numbers(words: &[Word]) -> (Option<Region>, Vec<Word>) {
     let strip = hull_of(column.iter().copied());
     let on_left = words.iter().filter(|w| w.bbox.x1 <= strip.x0).count();
     let on_right = words.iter().filter(|w| w.bbox.x0 >= strip.x1).count();
-    let crossing = words.len() - column.len() - on_left - on_right;
+    let crossing = words.len().saturating_sub(column.len() + on_left + on_right);
     if column.len() < LEAST_NUMBERS
         || strip.height() < 0.6 * hull_of(words).height()
         || 10 * crossing > column.len()

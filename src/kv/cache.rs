@@ -3,7 +3,7 @@
 use crate::graphs::{Dims, Prefix};
 
 use super::KvLimits;
-use super::compact::{Compact, Fixation, union};
+use super::compact::{Compact, Fixation, ValuesByPosition, union};
 pub use super::storage::NewRows;
 use super::storage::{Moved, Storage};
 
@@ -80,6 +80,7 @@ pub struct KvCache {
     governing: Vec<Option<usize>>,
     /// By focal layer, the part of the prefix that the last focused view showed.
     compact: Vec<Compact>,
+    by_position: ValuesByPosition,
     peak_bytes: usize,
 }
 
@@ -99,6 +100,7 @@ impl KvCache {
             trunk_fixation: None,
             governing: Vec::new(),
             compact: Vec::new(),
+            by_position: ValuesByPosition::default(),
             peak_bytes: 0,
         };
         (limits.worst_case_bytes(dims, cache.prefix.len) <= limits.budget_bytes).then_some(cache)
@@ -113,7 +115,17 @@ impl KvCache {
     pub fn bytes(&self) -> usize {
         let prefix = self.prefix.len * self.dims.bytes_per_position();
         let compact: usize = self.compact.iter().map(Compact::bytes).sum();
-        prefix + self.trunk.bytes() + self.suffixes.bytes() + self.staging.bytes() + compact
+        prefix
+            + self.trunk.bytes()
+            + self.suffixes.bytes()
+            + self.staging.bytes()
+            + compact
+            + self.by_position.bytes()
+    }
+
+    /// Bytes of what is kept of the prefix a second time, so that parts of it can be gathered.
+    pub fn prefix_copy_bytes(&self) -> usize {
+        self.by_position.bytes()
     }
 
     /// Most bytes that were held at once.
@@ -290,6 +302,7 @@ impl KvCache {
     pub fn set_governing(&mut self, governing: Vec<Option<usize>>) {
         assert_eq!(governing.len(), self.dims.layers, "a rule for each layer");
         let focal = governing.iter().flatten().max().map_or(0, |most| most + 1);
+        self.by_position = ValuesByPosition::new(&self.prefix, self.dims, |layer| governing[layer].is_some());
         self.governing = governing;
         self.compact.clear();
         self.compact.resize_with(focal, Compact::default);
@@ -337,7 +350,8 @@ impl KvCache {
         }
         let governing = &self.governing;
         for (focal, (compact, positions)) in self.compact.iter_mut().zip(unions).enumerate() {
-            compact.gather(&self.prefix, self.dims, positions, |layer| governing[layer] == Some(focal));
+            let reads = |layer: usize| governing[layer] == Some(focal);
+            compact.gather(&self.prefix, &self.by_position, self.dims, positions, reads);
         }
         true
     }

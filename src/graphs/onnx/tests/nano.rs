@@ -109,3 +109,54 @@ fn the_nano_pack_says_what_its_weights_say() {
         compare_greedy(&mut graph, grammar, &prefix, (&trunk, fork as i64), child, branch);
     }
 }
+
+#[test]
+fn the_nano_pack_says_where_it_looks_and_reads_gathered_parts_alike() {
+    use crate::kv::{KvCache, KvLimits, KvView, RowSource};
+    let pack = Pack::load(&root("models/nano")).unwrap();
+    let mut graph = pack.decode_graph(1).unwrap();
+    let dims = graph.dims();
+    assert_eq!(graph.focal_layers(), [2, 4]);
+    let prefix = crate::bench::steps::random_prefix(dims, 30);
+    let limits = KvLimits { budget_bytes: 1 << 30, max_trunk: 1, max_suffix: 1, first_capacity: 1 };
+    let mut kv = KvCache::new(dims, prefix, limits).unwrap();
+    kv.set_governing(crate::decode::fixation::governing(dims.layers, &[2, 4]));
+    let mut run = |view: KvView<'_>| {
+        let input = StepInput {
+            tokens: &[195, 0],
+            positions: &[1.0, 30.0, 40.0, 0.0, 0.0, 0.0],
+            rows: 2,
+            tokens_per_row: 1,
+            trunk_visible: &view.trunk_visible,
+            suffix_len: &view.suffix_len,
+            prefix_keys: view.prefix_keys,
+            prefix_values: view.prefix_values,
+            prefix_len: view.prefix_len,
+            trunk_keys: view.trunk_keys,
+            trunk_values: view.trunk_values,
+            trunk_capacity: view.trunk_capacity,
+            suffix_keys: view.suffix_keys,
+            suffix_values: view.suffix_values,
+            suffix_capacity: view.suffix_capacity,
+            wants_focal: true,
+        };
+        graph.step(&input).unwrap()
+    };
+    let sources = [RowSource::Trunk, RowSource::Filler];
+    let plain = run(kv.view(&sources));
+    for (row, sums) in plain.focal_scores.chunks_exact(30).enumerate() {
+        let layer = [2, 2, 4, 4][row];
+        assert_near(&[sums.iter().sum()], &[plain.image_attention[layer * 2 + row % 2]], 1e-5);
+    }
+    let everything: Vec<u32> = (0..30).collect();
+    kv.fixate(&RowSource::Trunk, Some(vec![everything; 2]));
+    assert_eq!(run(kv.focused_view(&sources, 1.0)), plain, "a gathered whole is the whole");
+    let few = crate::decode::fixation::select(&plain.focal_scores[..30], 0.2, 0);
+    kv.fixate(&RowSource::Trunk, Some(vec![few.clone(), few]));
+    let view = kv.focused_view(&sources, 1.0);
+    assert_eq!(view.prefix_len, [6, 6, 30, 6, 30, 6]);
+    let focused = run(view);
+    // The first layer's keys and values do not depend on what is read; the next layer's do.
+    assert_eq!(focused.new_keys[0], plain.new_keys[0]);
+    assert_ne!(focused.new_keys[1], plain.new_keys[1]);
+}
