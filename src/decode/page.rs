@@ -174,10 +174,11 @@ impl<'p> PageState<'p> {
         let Some(fixation) = &mut self.fixation else { return };
         let (scores, image_attention) = output.focal();
         let rows = output.rows();
-        if feeds.iter().all(|feed| feed.tokens.len() == 1) && !image_attention.is_empty() {
-            if let Some(governing) = fixation.profile(image_attention, layers, rows, owners.len()) {
-                self.kv.set_governing(governing);
-            }
+        if feeds.iter().all(|feed| feed.tokens.len() == 1)
+            && !image_attention.is_empty()
+            && let Some(governing) = fixation.profile(image_attention, layers, rows, owners.len())
+        {
+            self.kv.set_governing(governing);
         }
         for (row, &owner) in owners.iter().enumerate() {
             let sets = if scores.is_empty() { None } else { fixation.sets(scores, row, rows) };
