@@ -19,8 +19,9 @@ const SURE: f32 = 0.85;
 const DOUBTED: f32 = 0.5;
 /// Mean confidence below which tesseract's reading is no better.
 const LEAST_CONFIDENCE: f32 = 0.5;
-/// A page that takes tesseract longer is left as the network read it.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// A page that takes tesseract longer is left as the network read it. A dense page takes it some 5 s of one core; the clock
+/// allows for crowded machines.
+const TIME_LIMIT: Duration = Duration::from_secs(180);
 /// What the program may answer: a page of words is some hundred kB.
 const MOST_OUTPUT: u64 = 32 << 20;
 
