@@ -198,7 +198,7 @@ mod tests {
         };
         drafts.content.insert(5, text(1));
         drafts.content.insert(16, text(40));
-        let (prefix, _) = prefix(&[1000, 1001]);
+        let (prefix, _) = prefix(&[1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007]);
         BenchPage {
             file: "page".into(),
             number: 1,
@@ -239,6 +239,13 @@ mod tests {
         assert!(forked.row_steps == plain.row_steps && forked.calls < 45, "{}", forked.calls);
         assert!(lossless.calls < forked.calls / 2 && lossless.accepted[&Source::TextLayer] > 30);
         assert_eq!(trust.calls, 2, "a call for the trunk, a call for its branches");
+
+        let mut graph = FakeGraph::new(&rule);
+        graph.focal_layers = vec![1];
+        let fixated = run_mode(Mode::SequentialFixation(10), &page, &mut graph, &context).unwrap();
+        assert_eq!((plain.prefix_read, fixated.calls), (8.0, plain.calls));
+        assert!(fixated.prefix_read < 6.0, "{}", fixated.prefix_read);
+        assert_eq!(fixated.choices, plain.choices);
     }
 
     #[test]

@@ -93,6 +93,10 @@ impl DecodeGraph for MeasuredGraph<'_> {
         self.inner.dims()
     }
 
+    fn focal_layers(&self) -> &[usize] {
+        self.inner.focal_layers()
+    }
+
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
         let clock = Clock::start(self.threads);
         let mut output = self.inner.step(input)?;

@@ -1,6 +1,9 @@
 //! One decode step under fixation, by live rows and share: what the graph takes, what choosing and gathering take, and
 //! whether the model still says the same.
 //!
+//! The loop itself reads everything where the rows' union is large ([`crate::decode::fixation::FixationSettings::max_share`]);
+//! here the union is always gathered, so that the grid shows where that stops paying.
+//!
 //! Rows are branches of one page with a suffix of their own, fed the same tokens in every cell. The prefix's part of a step is
 //! what the step takes beyond one without a prefix.
 
@@ -9,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::figures::{Better, Figure, Ratio, median};
-use crate::decode::fixation::{FixationSettings, governing, select};
+use crate::decode::fixation::{governing, select};
 use crate::drafts::clock::Clock;
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix, StepInput, StepOutput, TokenId};
 use crate::kv::{Branch, KvCache, KvLimits, NewRows, RowSource};
@@ -139,7 +142,6 @@ fn run(
     if rows == 1 {
         sources.push(RowSource::Filler);
     }
-    let max_share = FixationSettings::new(tau).max_share;
     let mut run = Run::default();
     let mut seconds = (0.0, 0.0);
     for step in 0..=settings.steps {
@@ -147,7 +149,7 @@ fn run(
         let clock = Clock::start(settings.threads);
         let focused = tau < 1.0 && prefix.len > 0;
         let (output, graph_seconds, read) =
-            call(graph, &mut kv, &sources, &fed, focused.then_some(max_share), settings.threads)?;
+            call(graph, &mut kv, &sources, &fed, focused.then_some(1.0), settings.threads)?;
         for (row, branch) in branches.iter().enumerate() {
             let new = NewRows {
                 keys: &output.new_keys,

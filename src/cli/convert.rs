@@ -24,7 +24,6 @@ use crate::batch::pages::PageRanges;
 use crate::batch::plan::{PlannedFile, plan};
 use crate::batch::runner::{self, BatchError, BatchSettings, Run};
 use crate::batch::shard::Shard;
-use crate::drafts::tesseract::languages;
 use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
@@ -135,7 +134,7 @@ fn prepare(
         raster: &raster,
         decode: &decode,
         output: &output,
-        third_party: &installed(&third_party, decode.drafters.ocr),
+        third_party: &locate::third_party_files(&third_party),
     };
     let jobs = jobs(arguments.run.jobs);
     let settings = BatchSettings {
@@ -335,14 +334,6 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
         ..DecodeSettings::default()
     }
-}
-
-/// What the drafts depend on besides the settings: the small models and, for the OCR, tesseract's languages.
-fn installed(third_party: &Path, ocr: bool) -> Vec<(String, u64)> {
-    let mut found = locate::third_party_files(third_party);
-    let languages = if ocr { languages() } else { &[] };
-    found.extend(languages.iter().map(|name| (format!("tesseract {name}"), 0)));
-    found
 }
 
 fn cores() -> usize {

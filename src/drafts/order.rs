@@ -144,41 +144,49 @@ impl Page<'_> {
         out
     }
 
-    /// Bands that stand in one column of the columned band above them, and fill its width, go on with that column, unless something
-    /// across the gutter follows: text beside the white end of a shorter column.
+    /// Bands that all stand in one column of the columned band above them go on with that column, unless something across the
+    /// gutter follows: text beside the white end of a shorter column. One of them must fill the column; headings alone, over
+    /// what follows, do not.
     fn with_column_tails(&self, bands: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
-        let mut tails: Vec<Vec<usize>> = Vec::new();
+        let mut tail: Vec<Vec<usize>> = Vec::new();
         for band in bands {
-            if out.last().is_some_and(|above| self.is_column_tail(above, &band)) {
-                tails.push(band);
+            let longer: Vec<usize> = tail.iter().flatten().chain(&band).copied().collect();
+            if out.last().is_some_and(|above| self.column_share(above, &longer).is_some()) {
+                tail.push(band);
                 continue;
             }
-            if out.last().is_some_and(|above| self.share_gutter(above, &band)) {
-                out.last_mut().into_iter().for_each(|above| above.extend(tails.drain(..).flatten()));
-            }
-            out.append(&mut tails);
+            let columns_go_on = out.last().is_some_and(|above| self.share_gutter(above, &band));
+            self.end_tail(&mut out, &mut tail, columns_go_on);
             out.push(band);
         }
-        if let Some(above) = out.last_mut() {
-            above.extend(tails.into_iter().flatten());
-        }
+        self.end_tail(&mut out, &mut tail, true);
         out
     }
 
-    /// Does `below` stand in one of the columns of `above`, over at least 60 % of its width (a heading over what follows is shorter)?
-    fn is_column_tail(&self, above: &[usize], below: &[usize]) -> bool {
+    fn end_tail(&self, out: &mut Vec<Vec<usize>>, tail: &mut Vec<Vec<usize>>, columns_go_on: bool) {
+        let all: Vec<usize> = tail.iter().flatten().copied().collect();
+        match out.last_mut() {
+            Some(above)
+                if columns_go_on && self.column_share(above, &all).is_some_and(|share| share >= 0.6) =>
+            {
+                above.extend(all);
+                tail.clear();
+            }
+            _ => out.append(tail),
+        }
+    }
+
+    /// If `below` stands in one of the columns of `above`: its share of that column's width.
+    fn column_share(&self, above: &[usize], below: &[usize]) -> Option<f32> {
         let width = |ids: &[usize]| hull(ids.iter().map(|&i| self.boxes[i])).unwrap_or_default().width();
         let both: Vec<usize> = above.iter().chain(below).copied().collect();
         let columns = self.columns(&both);
         let count = self.columns(above).len();
-        let beside = columns.iter().find(|column| column.contains(&below[0]));
-        count > 1
-            && columns.len() == count
-            && beside.is_some_and(|column| {
-                let rest: Vec<usize> = column.iter().copied().filter(|i| !below.contains(i)).collect();
-                below.iter().all(|i| column.contains(i)) && width(below) >= 0.6 * width(&rest)
-            })
+        let column = columns.iter().find(|column| below.iter().all(|i| column.contains(i)))?;
+        let rest: Vec<usize> = column.iter().copied().filter(|i| !below.contains(i)).collect();
+        let inside = !below.is_empty() && count > 1 && columns.len() == count;
+        inside.then(|| width(below) / width(&rest).max(1e-6))
     }
 
     fn share_gutter(&self, above: &[usize], below: &[usize]) -> bool {
@@ -281,6 +289,9 @@ mod tests {
             [0.0, 70.0, 98.0, 100.0],   // left goes on below the right column's end
         ];
         assert_eq!(order(&boxes, &[]), [0, 1, 3, 2]);
+        let mut with_heading = boxes.to_vec();
+        with_heading.extend([[0.0, 106.0, 30.0, 112.0], [0.0, 120.0, 97.0, 150.0]]);
+        assert_eq!(order(&with_heading, &[]), [0, 1, 3, 4, 5, 2]);
         // Something across the gutter follows: the narrow band belongs to it.
         let mut followed = boxes.to_vec();
         followed.push([0.0, 110.0, 205.0, 120.0]);

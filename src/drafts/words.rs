@@ -6,7 +6,6 @@ use super::nets::Nets;
 use super::ocr::{cut_line, words_of_line};
 use super::recognise::Reading;
 use super::skew::common_slant;
-use super::tesseract::better_words;
 use super::turn::{quarter_turns, turned_rules, turned_words};
 use super::{PageWords, TextLayer, trust};
 use crate::page::{PageEvidence, Rules, Word};
@@ -101,10 +100,15 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
             evidence.raster.height as f32,
         )
     };
-    let lines = upright.quads.len();
-    let raster = read.levelled.unwrap_or_else(|| upright.raster.into_owned());
-    let words = better_words(&raster, &read.words, lines).unwrap_or(read.words);
-    PageWords { raster, words, rules, turn, skew_deg: read.skew_deg, text_layer, from_layer: false }
+    PageWords {
+        raster: read.levelled.unwrap_or_else(|| upright.raster.into_owned()),
+        words: read.words,
+        rules,
+        turn,
+        skew_deg: read.skew_deg,
+        text_layer,
+        from_layer: false,
+    }
 }
 
 fn judge(evidence: &PageEvidence, words: &[Word], nets: &mut Nets, ocr: bool) -> Verdict {

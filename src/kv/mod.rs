@@ -26,7 +26,8 @@
 //!    by side comes on top; it is counted in the peak.)
 //! 9. A focused view shows focal layers the whole prefix, and every other layer the union of what the rows look at, for the
 //!    focal layer that it follows; or all layers everything if a row has no fixation or the union is too large. The prefix
-//!    itself never changes. (The gathered parts come on top of the budget, too, and are counted in the peak.)
+//!    itself never changes. (The gathered parts, and the copy of the values that they come from, are on top of the budget, too;
+//!    they are counted in the peak.)
 
 mod cache;
 mod compact;
