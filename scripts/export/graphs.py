@@ -1,4 +1,5 @@
 """Writes PyTorch modules as the ONNX graphs of a pack, with this project's input and output names."""
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -10,19 +11,30 @@ from .decoder import Decoder, Prefill, Step
 OPSET = 17
 
 
+# Weights beyond this go into a file beside the graph: a protobuf holds 2 GiB.
+INLINE_BYTES = 1 << 30
+
+
 def write_graph(module, inputs: dict, outputs: list[str], dynamic: dict, path: Path):
-    """Exports `module` called with `inputs` (name -> example) to `path`; `dynamic` maps a name to {dimension: symbol}."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), output_names=outputs,
-            dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
-        )  # fmt: skip
-    graph = onnx.load(str(path))
+    """Exports `module` called with `inputs` (name -> example) to `path`; `dynamic` maps a name to {dimension: symbol}. The weights of large
+    models lie beside it in `<path>.data`."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        # The exporter writes a file for each tensor of a large model.
+        exported = Path(folder) / path.name
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module.eval(), tuple(inputs.values()), str(exported), input_names=list(inputs), output_names=outputs,
+                dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
+            )  # fmt: skip
+        graph = onnx.load(str(exported))
     missing = set(inputs) - {entry.name for entry in graph.graph.input}
     assert not missing, f"the exporter dropped inputs: {missing}"
-    onnx.checker.check_model(graph)
-    onnx.save(graph, str(path))
+    large = sum(value.numel() * value.element_size() for value in module.parameters()) > INLINE_BYTES
+    data = f"{path.name}.data"
+    (path.parent / data).unlink(missing_ok=True)
+    onnx.save(graph, str(path), save_as_external_data=large, location=data if large else None)
+    onnx.checker.check_model(str(path))
 
 
 def prefix_names(layers) -> tuple[list[str], dict]:

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 /// Points of one line.
+#[derive(Debug)]
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,

@@ -22,6 +22,16 @@ impl BenchReport {
         self.drafts(&mut ratios);
         self.narrowed(&mut ratios);
         self.propagation(&mut ratios);
+        if let Some(peer) = self.peer_pages_per_s() {
+            for (mode, name) in
+                [(Mode::SEQUENTIAL, "sequential"), (Mode::FORKED, "forked"), (Mode::TRUST, "all")]
+            {
+                let own: Vec<f64> = self.of(mode, None).iter().map(|pages| pages_per_s(pages)).collect();
+                let what = (mode.name(), "PyTorch, branch by branch");
+                let ratio = Ratio::of(&own, &vec![peer; own.len()], (&what.0, what.1), Better::Higher);
+                add(&mut ratios, format!("pages_per_s_{name}_vs_pytorch"), ratio);
+            }
+        }
         ratios
     }
 

@@ -59,6 +59,9 @@ impl BenchReport {
                 "visual_tokens": page.prefix.len,
                 "trunk_tokens": page.script.trunk().len(),
                 "content_tokens": page.script.content_tokens(),
+                "branches": page.script.branches().map(|(visible, tokens)| {
+                    json!({ "visible": visible, "tokens": tokens })
+                }).collect::<Vec<Value>>(),
             })
         });
         BenchReport {
@@ -69,6 +72,11 @@ impl BenchReport {
             settings: settings.clone(),
             peer: None,
         }
+    }
+
+    /// A ratio against the peer, if there is one.
+    pub(super) fn peer_pages_per_s(&self) -> Option<f64> {
+        self.peer.as_ref()?["pages_per_s"].as_f64()
     }
 
     /// Puts what `scripts/bench_peer.py` wrote beside the modes.
@@ -134,8 +142,15 @@ impl BenchReport {
                 mode["agreement"].as_f64().unwrap_or(figure("similarity")),
             );
         }
-        if let Some(seconds) = self.peer.as_ref().and_then(|peer| peer["pages_per_s"].as_f64()) {
-            let _ = writeln!(text, "{:<30}{seconds:>9.3}", "peer (PyTorch)");
+        if let Some(peer) = &self.peer {
+            let figure = |name: &str| peer[name].as_f64().unwrap_or(0.0);
+            let (speed, p50, p95) = (figure("pages_per_s"), figure("p50_s"), figure("p95_s"));
+            let calls = figure("steps_per_page");
+            let _ = writeln!(
+                text,
+                "{:<30}{speed:>9.3}{p50:>9.3}{p95:>9.3}{calls:>8.0}",
+                "PyTorch, branch by branch"
+            );
         }
         text.push('\n');
         for (rows, shares) in &self.measured.profiles {
@@ -215,12 +230,6 @@ impl BenchReport {
 
     /// File names and pictures.
     pub fn plots(&self) -> Vec<(String, String)> {
-        let crossover = self
-            .measured
-            .grid
-            .crossover()
-            .into_iter()
-            .map(|(name, share, points)| Series { name: format!("{name} {share}"), points });
         let speed = |mode: Mode| {
             let values: Vec<f64> = self.of(mode, None).iter().map(|pages| pages_per_s(pages)).collect();
             median(&values)
@@ -256,7 +265,7 @@ impl BenchReport {
                 title: "A step that reads everything / the same step, narrowed".into(),
                 x: "live rows",
                 y: "times faster",
-                series: crossover.collect(),
+                series: self.measured.grid.crossover(),
                 level: Some(1.0),
             },
             Plot {

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
-    Bench(BenchArguments),
+    Bench(Box<BenchArguments>),
 }
 
 /// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.

@@ -66,9 +66,8 @@ fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, 
     }
     measured.table().lines().for_each(|line| report.note(line));
     if let Some(folder) = &arguments.plots {
-        let fail = |error: &dyn std::fmt::Display| {
-            (Outcome::Output, format!("{}: {error}", folder.display()))
-        };
+        let fail =
+            |error: &dyn std::fmt::Display| (Outcome::Output, format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
         for (name, svg) in measured.plots() {
             write_atomic(&folder.join(name), svg.as_bytes()).map_err(|error| fail(&error))?;

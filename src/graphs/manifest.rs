@@ -329,7 +329,7 @@ pub struct ProtocolTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecodeTable {
-    /// Tokens a row of one call, ascending; a call pads to the next.
+    /// Tokens a row of one call, ascending; the largest is the most that a row feeds at once.
     pub buckets: Vec<usize>,
     /// Most tokens of a content branch.
     pub max_tokens: usize,

@@ -208,8 +208,8 @@ impl Model {
         let widths: Vec<usize> = (0..2).map(|l| kept_by(l, 0).len().max(kept_by(l, 1).len())).collect();
         let narrow = all_keep && widths.iter().sum::<usize>() > 0;
         let view = self.kv.view_for(&sources, Reading::Retention(1.0));
-        for layer in 0..DIMS.layers {
-            let len = if narrow { widths[layer] } else { PREFIX.len() };
+        for (layer, &width) in widths.iter().enumerate() {
+            let len = if narrow { width } else { PREFIX.len() };
             assert_eq!(view.prefix_len[layer], len);
             for head in 0..DIMS.kv_heads {
                 // All rows of a head, in the prefix's order, each a real one: find the places that they stand for.

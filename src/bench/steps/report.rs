@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Grid, Method, Run};
 use crate::bench::figures::{Better, Figure, Ratio, median};
+use crate::bench::plots::Series;
 
 impl Method {
     /// The method and its share, for the JSON and the plots.
@@ -124,21 +125,17 @@ impl Grid {
         ratios
     }
 
-    /// For each method, step time against plain decoding by rows: `(name, share, [(rows, ratio)])`.
-    pub(in crate::bench) fn crossover(&self) -> Vec<(&'static str, f32, Vec<(f64, f64)>)> {
+    /// For each method how many times faster a step is than one that reads everything, by rows.
+    pub(in crate::bench) fn crossover(&self) -> Vec<Series> {
         let Some(plain) = self.place(Method::Plain) else { return Vec::new() };
-        let narrowed = self
-            .settings
-            .methods
-            .iter()
-            .enumerate()
-            .filter(|(_, m)| !matches!(m, Method::Plain | Method::NoPrefix));
+        let methods = self.settings.methods.iter().enumerate();
+        let narrowed = methods.filter(|(_, m)| !matches!(m, Method::Plain | Method::NoPrefix));
         let line = |(place, method): (usize, &Method)| {
             let (name, share) = method.name();
             let ratio = |&rows: &usize| {
                 (rows as f64, median(&self.step_ms(rows, plain)) / median(&self.step_ms(rows, place)))
             };
-            (name, share, self.settings.rows.iter().map(ratio).collect())
+            Series { name: format!("{name} {share}"), points: self.settings.rows.iter().map(ratio).collect() }
         };
         narrowed.map(line).collect()
     }
