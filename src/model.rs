@@ -124,6 +124,7 @@ impl Model {
             max_tokens: decode.max_tokens.unwrap_or(pack.manifest.decode.max_tokens),
             max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
             max_branches: decode.max_branches,
+            kv_budget_bytes: decode.kv_budget_bytes,
             fixation: fixation(&pack, decode)?,
             retention: retention(&pack, decode)?,
             guesses: GuessSettings { head: decode.drafters.mtp, ngram: decode.drafters.ngram },

@@ -88,7 +88,13 @@ pub struct DecodeSettings {
     pub tsp: f32,
     /// Share of the visual tokens that a branch keeps beside those of its box (retention), 0..1; 1 is off.
     pub retention: f32,
+    /// Bytes of keys and values that one page may hold: a worker's share of [`KV_BYTES`].
+    pub kv_budget_bytes: usize,
 }
+
+/// Bytes of keys and values of all pages that are decoded at the same time. A page of a 1 B model with 4,800 visual tokens and its
+/// largest trunk takes 2 GB in f32.
+pub const KV_BYTES: usize = 8 << 30;
 
 impl Default for DecodeSettings {
     fn default() -> Self {
@@ -101,6 +107,7 @@ impl Default for DecodeSettings {
             focal_layers: None,
             tsp: 1.0,
             retention: 1.0,
+            kv_budget_bytes: KV_BYTES,
         }
     }
 }

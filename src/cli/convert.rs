@@ -28,7 +28,7 @@ use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
 use crate::settings::{
-    DecodeSettings, Destination, Existing, Format, ModelChoice, OutputSettings, RasterSettings,
+    DecodeSettings, Destination, Existing, Format, KV_BYTES, ModelChoice, OutputSettings, RasterSettings,
 };
 
 /// Why nothing is converted at all.
@@ -128,7 +128,8 @@ fn prepare(
     check_stats_place(arguments.messages.stats.as_deref())?;
     let model = model(arguments, report)?;
     let raster = raster_settings(arguments, &model);
-    let decode = decode_settings(&arguments.decode);
+    let jobs = jobs(arguments.run.jobs);
+    let decode = decode_settings(&arguments.decode, jobs);
     let third_party = locate::third_party();
     let page_settings = PageSettings {
         raster: &raster,
@@ -136,7 +137,6 @@ fn prepare(
         output: &output,
         third_party: &locate::third_party_files(&third_party),
     };
-    let jobs = jobs(arguments.run.jobs);
     let settings = BatchSettings {
         jobs,
         pages: arguments.input.pages.clone().unwrap_or_else(PageRanges::all),
@@ -325,7 +325,7 @@ fn raster_settings(arguments: &ConvertArguments, model: &ModelChoice) -> RasterS
     raster
 }
 
-fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
+fn decode_settings(arguments: &DecodeArguments, jobs: usize) -> DecodeSettings {
     DecodeSettings {
         drafters: arguments.drafts,
         acceptance: arguments.accept.map(|accept| accept.0),
@@ -334,6 +334,7 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
         tsp: arguments.tsp,
         retention: arguments.retention,
+        kv_budget_bytes: KV_BYTES / jobs.max(1),
         ..DecodeSettings::default()
     }
 }

@@ -136,7 +136,9 @@ pub struct PageDecoding {
 pub enum DecodeError {
     #[error(transparent)]
     Graph(#[from] GraphError),
-    #[error("keys and values need up to {needed} bytes, {budget} are allowed")]
+    #[error(
+        "keys and values need up to {needed} bytes, {budget} are allowed: fewer `--jobs` allow more, a smaller `--max-tokens` needs less"
+    )]
     NoRoom { needed: usize, budget: usize },
     #[error("the model's protocol has no prompt for the trunk")]
     EmptyPrompt,
