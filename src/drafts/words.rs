@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::mathematics::write_inline;
 use super::nets::Nets;
 use super::ocr::{cut_line, words_of_line};
 use super::recognise::Reading;
@@ -54,6 +55,7 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
     let page = |raster: Raster, words: Vec<Word>, text_layer: TextLayer| PageWords {
         raster,
         words,
+        glyphs: Vec::new(),
         rules: evidence.rules.clone(),
         turn: evidence.turn % 4,
         skew_deg: 0.0,
@@ -61,12 +63,18 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
         from_layer: matches!(text_layer, TextLayer::Used | TextLayer::Incomplete),
     };
     let (text_layer, better_than_nothing) = match verdict {
-        Verdict::Complete => return page(evidence.raster, words, TextLayer::Used),
+        Verdict::Complete => {
+            let words = write_inline(&words, &evidence.glyphs, &evidence.rules);
+            return PageWords { glyphs: evidence.glyphs, ..page(evidence.raster, words, TextLayer::Used) };
+        }
         Verdict::Partial(missing) => {
-            let mut all = words;
+            let mut all = write_inline(&words, &evidence.glyphs, &evidence.rules);
             let added = read_lines(&evidence.raster, &missing, &missing, nets);
             all.extend(added.into_iter().map(|w| Word { line: w.line + OCR_LINES, ..w }));
-            return page(evidence.raster, all, TextLayer::Incomplete);
+            return PageWords {
+                glyphs: evidence.glyphs,
+                ..page(evidence.raster, all, TextLayer::Incomplete)
+            };
         }
         Verdict::Absent => (TextLayer::None, false),
         Verdict::Garbage => (TextLayer::Garbage, false),
@@ -101,6 +109,7 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
         )
     };
     PageWords {
+        glyphs: Vec::new(),
         raster: read.levelled.unwrap_or_else(|| upright.raster.into_owned()),
         words: read.words,
         rules,

@@ -78,6 +78,7 @@ impl PictureFile {
             scale,
             turn: 0,
             words: Vec::new(),
+            glyphs: Vec::new(),
             rules: Rules::default(),
             links: Vec::new(),
             picture_share: 1.0,
