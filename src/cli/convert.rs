@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::args::{ConvertArguments, DecodeArguments, InputArguments};
+use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments};
 use super::exit::Outcome;
 use super::locate;
 use super::report::{self, Report};
@@ -28,7 +28,7 @@ use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
 use crate::settings::{
-    DecodeSettings, Destination, Existing, Format, ModelChoice, OutputSettings, RasterSettings,
+    DecodeSettings, Destination, Existing, Format, Limits, ModelChoice, OutputSettings, RasterSettings,
 };
 
 /// Why nothing is converted at all.
@@ -129,6 +129,7 @@ fn prepare(
     let model = model(arguments, report)?;
     let raster = raster_settings(arguments, &model);
     let decode = decode_settings(&arguments.decode);
+    let limits = limits(&arguments.limits);
     let third_party = locate::third_party();
     let page_settings = PageSettings {
         raster: &raster,
@@ -143,7 +144,8 @@ fn prepare(
         settings_sha256: page_settings.sha256(),
         existing: existing(arguments),
         fail_fast: arguments.run.fail_fast,
-        file_timeout: arguments.run.file_timeout.map(|seconds| Duration::from_secs(seconds.into())),
+        max_pages: arguments.limits.max_pages,
+        file_timeout: arguments.limits.file_timeout.map(|seconds| Duration::from_secs(seconds.into())),
         destination,
         output,
     };
@@ -153,16 +155,12 @@ fn prepare(
     })?;
     let engine = NativeEngine {
         readers: AtomicUsize::new(0),
-        open: OpenOptions {
-            raster,
-            password,
-            page_timeout: Duration::from_secs(arguments.run.page_timeout.into()),
-            program,
-        },
+        open: OpenOptions { raster, password, limits, program },
         reader: ReaderSettings {
             model,
             device: arguments.run.device.clone(),
             decode,
+            page_time: limits.page_time,
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
@@ -333,6 +331,14 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         fixation: arguments.fixation,
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
         ..DecodeSettings::default()
+    }
+}
+
+fn limits(typed: &LimitArguments) -> Limits {
+    Limits {
+        page_time: Duration::from_secs(typed.page_timeout.into()),
+        raster_memory: typed.raster_memory,
+        picture_pixels: u64::from(typed.max_pixels) * 1_000_000,
     }
 }
 

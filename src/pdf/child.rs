@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 
+use super::confine;
 use super::extract::{self, RasterLimits};
 use super::pdfium::{Library, LoadError};
 use super::protocol::{Refusal, Reply, Request, read_frame, write_frame};
@@ -36,9 +37,10 @@ fn listen() -> Receiver<(Request, Vec<u8>)> {
 }
 
 fn answer(requests: &Receiver<(Request, Vec<u8>)>, out: &mut impl Write) -> io::Result<()> {
-    let Ok((Request::Open { library, password, dpi, max_side }, path)) = requests.recv() else {
-        return Ok(());
-    };
+    let Ok((request, path)) = requests.recv() else { return Ok(()) };
+    let Request::Open { library, password, dpi, max_side, memory, seconds } = request else { return Ok(()) };
+    confine::process(memory)?;
+    confine::from_now_on(seconds)?;
     let mut refuse = |refusal| write_frame(out, &Reply::Refused(refusal), &[]);
     let library = match Library::load(&library) {
         Ok(library) => library,
@@ -52,6 +54,7 @@ fn answer(requests: &Receiver<(Request, Vec<u8>)>, out: &mut impl Write) -> io::
     let limits = RasterLimits { dpi, max_side };
     for (request, _) in requests {
         let Request::Page { number } = request else { break };
+        confine::from_now_on(seconds)?;
         match extract::page(&file, number, limits) {
             Ok((page, raster)) => write_frame(out, &Reply::Page(Box::new(page)), &raster.rgb)?,
             Err(message) => write_frame(out, &Reply::Failed(message), &[])?,

@@ -13,6 +13,9 @@
 /// The child process.
 pub mod child;
 
+/// What the child may take.
+mod confine;
+
 mod accents;
 mod extract;
 mod fields;
@@ -28,7 +31,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::page::{DocumentInfo, PageEvidence};
-use crate::settings::RasterSettings;
+use crate::settings::{Limits, RasterSettings};
 use picture::PictureFile;
 use renderer::Renderer;
 
@@ -37,8 +40,7 @@ use renderer::Renderer;
 pub struct OpenOptions {
     pub raster: RasterSettings,
     pub password: Option<String>,
-    /// A page that takes longer to render is given up.
-    pub page_timeout: Duration,
+    pub limits: Limits,
     /// The docparse executable whose hidden subcommand rasterises (`std::env::current_exe()` outside tests).
     pub program: std::path::PathBuf,
 }
@@ -49,7 +51,7 @@ impl std::fmt::Debug for OpenOptions {
         f.debug_struct("OpenOptions")
             .field("raster", &self.raster)
             .field("password", &self.password.as_ref().map(|_| "..."))
-            .field("page_timeout", &self.page_timeout)
+            .field("limits", &self.limits)
             .field("program", &self.program)
             .finish()
     }
@@ -79,7 +81,7 @@ pub enum PageError {
     Render(String),
     #[error("the renderer died on this page ({0})")]
     Died(String),
-    #[error("rendering took longer than {0:?}")]
+    #[error("rendering took longer than {0:?} (`--page-timeout`)")]
     Timeout(Duration),
 }
 
@@ -99,7 +101,7 @@ enum Pages {
 impl Document {
     /// Opens a PDF or a picture (PNG, JPEG, multi-page TIFF), told apart by content.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Document, OpenError> {
-        let (pages, info) = match PictureFile::open(path, &options.raster)? {
+        let (pages, info) = match PictureFile::open(path, &options.raster, options.limits.picture_pixels)? {
             Some(picture) => {
                 let page_count = picture.page_count();
                 (Pages::Picture(picture), DocumentInfo { page_count, ..DocumentInfo::default() })
@@ -140,7 +142,7 @@ mod tests {
         let options = OpenOptions {
             raster: RasterSettings::default(),
             password: Some("hunter2".into()),
-            page_timeout: Duration::from_secs(1),
+            limits: Limits::default(),
             program: "docparse".into(),
         };
         assert!(!format!("{options:?}").contains("hunter2"));

@@ -14,10 +14,8 @@ use crate::page::{PageEvidence, Rules};
 use crate::raster::Raster;
 use crate::settings::RasterSettings;
 
-/// Largest picture that is decoded; A2 at 600 dpi has 139 million pixels.
-const MAX_PIXELS: u64 = 200_000_000;
-/// Most memory that a decoder may take: [`MAX_PIXELS`] of four bytes, and room for its own buffers.
-const MAX_MEMORY: u64 = 1 << 30;
+/// Most memory that a decoder may take, per pixel that is allowed: four bytes, and room for its own buffers.
+const BYTES_A_PIXEL: u64 = 5;
 /// Largest picture file.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -28,6 +26,7 @@ pub(super) struct PictureFile {
     /// Pages of a TIFF; empty for the other formats, which have one page.
     directories: Vec<Directory>,
     max_side: u32,
+    max_pixels: u64,
 }
 
 impl std::fmt::Debug for PictureFile {
@@ -37,8 +36,12 @@ impl std::fmt::Debug for PictureFile {
 }
 
 impl PictureFile {
-    /// Opens `path` if it starts like a picture; `None` for anything else.
-    pub(super) fn open(path: &Path, settings: &RasterSettings) -> Result<Option<PictureFile>, OpenError> {
+    /// Opens `path` if it starts like a picture; `None` for anything else. Pages of more than `max_pixels` are refused.
+    pub(super) fn open(
+        path: &Path,
+        settings: &RasterSettings,
+        max_pixels: u64,
+    ) -> Result<Option<PictureFile>, OpenError> {
         let mut file = std::fs::File::open(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(16).read_to_end(&mut bytes)?;
@@ -57,7 +60,8 @@ impl PictureFile {
         if format == ImageFormat::Tiff && directories.is_empty() {
             return Err(OpenError::Format("TIFF without a readable page".into()));
         }
-        let picture = PictureFile { bytes, format, directories, max_side: settings.max_side.max(1) };
+        let picture =
+            PictureFile { bytes, format, directories, max_side: settings.max_side.max(1), max_pixels };
         if format != ImageFormat::Tiff {
             guarded(|| picture.reader(&picture.bytes).into_dimensions().map_err(|e| e.to_string()))
                 .map_err(OpenError::Format)?;
@@ -92,8 +96,11 @@ impl PictureFile {
         let bytes = start.as_deref().unwrap_or(&self.bytes);
         let mut decoder = self.reader(bytes).into_decoder().map_err(|e| e.to_string())?;
         let (width, height) = decoder.dimensions();
-        if u64::from(width) * u64::from(height) > MAX_PIXELS {
-            return Err(format!("picture of {width} x {height} pixels, more than {MAX_PIXELS}"));
+        if u64::from(width) * u64::from(height) > self.max_pixels {
+            let limit = self.max_pixels as f64 / 1e6;
+            return Err(format!(
+                "picture of {width} x {height} pixels, more than {limit} million (`--max-pixels`)"
+            ));
         }
         let orientation = decoder.orientation().ok();
         let mut picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
@@ -113,9 +120,9 @@ impl PictureFile {
     fn reader<'b>(&self, bytes: &'b [u8]) -> ImageReader<Cursor<&'b [u8]>> {
         let mut reader = ImageReader::with_format(Cursor::new(bytes), self.format);
         let mut limits = Limits::default();
-        limits.max_image_width = u32::try_from(MAX_PIXELS).ok();
+        limits.max_image_width = Some(u32::try_from(self.max_pixels).unwrap_or(u32::MAX));
         limits.max_image_height = limits.max_image_width;
-        limits.max_alloc = Some(MAX_MEMORY);
+        limits.max_alloc = Some(self.max_pixels.saturating_mul(BYTES_A_PIXEL));
         reader.limits(limits);
         reader
     }
@@ -163,7 +170,7 @@ mod tests {
     fn opened(bytes: &[u8]) -> Result<Option<PictureFile>, OpenError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        PictureFile::open(file.path(), &RasterSettings { dpi: 200.0, max_side: 100 })
+        PictureFile::open(file.path(), &RasterSettings { dpi: 200.0, max_side: 100 }, 200_000_000)
     }
 
     fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {

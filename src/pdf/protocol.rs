@@ -22,7 +22,16 @@ const MAX_PAYLOAD: u32 = 1 << 30;
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Opens the document whose path is the payload.
-    Open { library: PathBuf, password: Option<String>, dpi: f32, max_side: u32 },
+    Open {
+        library: PathBuf,
+        password: Option<String>,
+        dpi: f32,
+        max_side: u32,
+        /// MiB.
+        memory: u32,
+        /// CPU seconds for opening, and for each page.
+        seconds: u64,
+    },
     /// Reads a page, 1-based.
     Page { number: u32 },
 }

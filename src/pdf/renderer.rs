@@ -55,8 +55,10 @@ impl Renderer {
             password: self.options.password.clone(),
             dpi: self.options.raster.dpi,
             max_side: self.options.raster.max_side,
+            memory: self.options.limits.raster_memory,
+            seconds: self.options.limits.page_time.as_secs() + 1,
         };
-        let refusal = match child.ask(&request, &path_bytes(&self.path), self.options.page_timeout) {
+        let refusal = match child.ask(&request, &path_bytes(&self.path), self.options.limits.page_time) {
             Ok((Reply::Opened(info), _)) => {
                 self.child = Some(child);
                 return Ok(info);
@@ -64,9 +66,10 @@ impl Renderer {
             Ok((Reply::Refused(refusal), _)) => refusal,
             Ok(_) => Refusal::Format("the renderer answered something else".into()),
             Err(Silence::Died(how)) => Refusal::Format(format!("the renderer died on it ({how})")),
-            Err(Silence::Timeout) => {
-                Refusal::Format(format!("opening took longer than {:?}", self.options.page_timeout))
-            }
+            Err(Silence::Timeout) => Refusal::Format(format!(
+                "opening took longer than {:?} (`--page-timeout`)",
+                self.options.limits.page_time
+            )),
         };
         Err(match refusal {
             Refusal::Library(message) => OpenError::Library(message),
@@ -88,7 +91,7 @@ impl Renderer {
 
     /// The error comes with whether the child had answered for a page before.
     fn try_page(&mut self, number: u32) -> Result<PageEvidence, (PageError, bool)> {
-        let timeout = self.options.page_timeout;
+        let timeout = self.options.limits.page_time;
         if self.child.is_none() {
             let failed = |e: OpenError| (PageError::Render(format!("opening it again: {e}")), false);
             self.start().map_err(failed)?;
@@ -171,7 +174,13 @@ impl Drop for Running {
 #[cfg(unix)]
 fn how_it_ended(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
+    const OUT_OF_CPU_TIME: i32 = 24;
     match (status.signal(), status.code()) {
+        (Some(OUT_OF_CPU_TIME), _) => "its CPU time was used up (`--page-timeout`)".into(),
+        // What an allocation beyond the limit ends with, as a damaged file may.
+        (Some(signal @ 4..=6), _) => {
+            format!("signal {signal}; perhaps for want of memory (`--raster-memory`)")
+        }
         (Some(signal), _) => format!("signal {signal}"),
         (None, Some(code)) => format!("exit status {code}"),
         (None, None) => status.to_string(),
