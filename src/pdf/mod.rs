@@ -1,13 +1,14 @@
 //! PDF files and pictures -> page evidence: raster, words, rules, links.
 //!
-//! pdfium can abort the process on a damaged file, so all of it runs in a child process (`child`, `pdfium`, `extract`: the
-//! hidden subcommand `__raster`) that answers over pipes (`protocol`). The parent (`renderer`) keeps one child for a document,
-//! and a page on which it dies or hangs costs only that page. Pictures (`picture`) are read in the parent.
+//! pdfium can abort the process on a damaged file, and a small file can ask for all memory, so all that looks into files runs in
+//! a child process (`child`, `pdfium`, `extract`, `picture`: the hidden subcommand `__raster`) within limits (`confine`) that
+//! answers over pipes (`protocol`). The parent (`renderer`) keeps one child for a document, and a page on which it dies or hangs
+//! costs only that page.
 //!
 //! ```text
-//! parent   Document -> renderer -> [pipe] ----.            text_layer (words) -> PageEvidence
-//! child                            child -> extract -> pdfium      |
-//!                                             '---- [pipe] --------'
+//! parent   Document -> renderer -> [pipe] ----.                      text_layer (words) -> PageEvidence
+//! child                            child -> extract -> pdfium | picture      |
+//!                                             '---- [pipe] ------------------'
 //! ```
 
 /// The child process.
@@ -32,7 +33,6 @@ use std::time::Duration;
 
 use crate::page::{DocumentInfo, PageEvidence};
 use crate::settings::{Limits, RasterSettings};
-use picture::PictureFile;
 use renderer::Renderer;
 
 /// How files are opened.
@@ -89,32 +89,17 @@ pub enum PageError {
 #[derive(Debug)]
 pub struct Document {
     info: DocumentInfo,
-    pages: Pages,
-}
-
-#[derive(Debug)]
-enum Pages {
-    Pdf(Renderer),
-    Picture(PictureFile),
+    renderer: Renderer,
 }
 
 impl Document {
     /// Opens a PDF or a picture (PNG, JPEG, multi-page TIFF), told apart by content.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Document, OpenError> {
-        let (pages, info) = match PictureFile::open(path, &options.raster, options.limits.picture_pixels)? {
-            Some(picture) => {
-                let page_count = picture.page_count();
-                (Pages::Picture(picture), DocumentInfo { page_count, ..DocumentInfo::default() })
-            }
-            None => {
-                let (renderer, info) = Renderer::open(path, options)?;
-                (Pages::Pdf(renderer), info)
-            }
-        };
+        let (renderer, info) = Renderer::open(path, options)?;
         if info.page_count == 0 {
             return Err(OpenError::NoPages);
         }
-        Ok(Document { info, pages })
+        Ok(Document { info, renderer })
     }
 
     pub fn info(&self) -> &DocumentInfo {
@@ -126,10 +111,7 @@ impl Document {
         if !(1..=self.info.page_count).contains(&number) {
             return Err(PageError::Render(format!("there is no page {number}")));
         }
-        match &mut self.pages {
-            Pages::Pdf(renderer) => renderer.page(number),
-            Pages::Picture(picture) => picture.page(number),
-        }
+        self.renderer.page(number)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::raster::Raster;
 #[derive(Debug)]
 pub(super) struct Renderer {
     path: PathBuf,
-    library: PathBuf,
+    library: Result<PathBuf, String>,
     options: OpenOptions,
     child: Option<Running>,
 }
@@ -41,7 +41,7 @@ enum Silence {
 impl Renderer {
     /// Starts a child and opens the document in it.
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<(Renderer, DocumentInfo), OpenError> {
-        let library = find_native("libpdfium.so").map_err(|e| OpenError::Library(e.to_string()))?;
+        let library = find_native("libpdfium.so").map_err(|error| error.to_string());
         let path = std::path::absolute(path)?;
         let mut renderer = Renderer { path, library, options: options.clone(), child: None };
         let info = renderer.start()?;
@@ -55,6 +55,7 @@ impl Renderer {
             password: self.options.password.clone(),
             dpi: self.options.raster.dpi,
             max_side: self.options.raster.max_side,
+            max_pixels: self.options.limits.picture_pixels,
             memory: self.options.limits.raster_memory,
             seconds: self.options.limits.page_time.as_secs() + 1,
         };
@@ -216,7 +217,7 @@ fn evidence(number: u32, reply: Reply, rgb: Vec<u8>) -> Result<PageEvidence, Str
         links: page.links,
         picture_share: page.picture_share,
         hidden_share: layer.hidden_share,
-        is_picture: false,
+        is_picture: page.is_picture,
     })
 }
 
