@@ -111,7 +111,8 @@ impl Reader {
         if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
             runtime::provider(&settings.device, worker)?;
         }
-        let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads);
+        let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
+            .with_languages(&settings.decode.languages);
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
@@ -295,6 +296,7 @@ impl Reader {
             ("detection", nets.detection),
             ("recognition", nets.recognition),
             ("table", nets.table),
+            ("tesseract", nets.tesseract),
         ];
         let mut in_networks = 0.0;
         for (name, network) in stages {

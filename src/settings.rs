@@ -81,6 +81,8 @@ pub enum Device {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {
     pub drafters: Drafters,
+    /// Languages of the pages, as tesseract names them; none: what the pages show.
+    pub languages: Vec<String>,
     /// `None`: what the manifest says.
     pub acceptance: Option<Acceptance>,
     /// Most tokens a content branch may write; it then stops with [`crate::page::StopReason::Budget`]. `None`: the manifest's.
@@ -97,6 +99,7 @@ impl Default for DecodeSettings {
     fn default() -> Self {
         DecodeSettings {
             drafters: Drafters::ALL,
+            languages: Vec::new(),
             acceptance: None,
             max_tokens: None,
             max_branches: 255,

@@ -103,6 +103,13 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
 
+    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    ///
+    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// installed with the language's data; naming one that is not installed is an error.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) lang: Vec<String>,
+
     /// Password of encrypted PDFs (env `DOCPARSE_PASSWORD`).
     ///
     /// Other users of the machine can see it in the list of processes; `--password-file` and the variable are not shown there.

@@ -24,6 +24,7 @@ use crate::batch::pages::PageRanges;
 use crate::batch::plan::{PlannedFile, plan};
 use crate::batch::runner::{self, BatchError, BatchSettings, Run};
 use crate::batch::shard::Shard;
+use crate::drafts::tesseract::{installed_languages, needs_tesseract};
 use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
@@ -128,14 +129,15 @@ fn prepare(
     check_stats_place(arguments.messages.stats.as_deref())?;
     let model = model(arguments, report)?;
     let raster = raster_settings(arguments, &model);
-    let decode = decode_settings(&arguments.decode);
+    let languages = languages(&arguments.input.lang)?;
+    let decode = DecodeSettings { languages, ..decode_settings(&arguments.decode) };
     let limits = limits(&arguments.limits);
     let third_party = locate::third_party();
     let page_settings = PageSettings {
         raster: &raster,
         decode: &decode,
         output: &output,
-        third_party: &locate::third_party_files(&third_party),
+        third_party: &installed(&third_party, decode.drafters.ocr),
     };
     let jobs = jobs(arguments.run.jobs);
     let settings = BatchSettings {
@@ -332,6 +334,30 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
         ..DecodeSettings::default()
     }
+}
+
+/// The languages named. Those that only tesseract reads must be installed.
+fn languages(typed: &[String]) -> Result<Vec<String>, Refusal> {
+    let has = |name: &String| installed_languages().contains(name);
+    match typed.iter().find(|name| needs_tesseract(name) && !has(name)) {
+        None => Ok(typed.to_vec()),
+        Some(name) => {
+            let message = format!("`--lang {name}`: tesseract is not installed with this language");
+            let found = match installed_languages() {
+                [] => "neither the program nor its `osd` data is found".to_owned(),
+                languages => format!("it has {}", languages.join(", ")),
+            };
+            Err(Refusal::new(Outcome::Missing, message).hint(found))
+        }
+    }
+}
+
+/// What the drafts depend on besides the settings: the small models and, for the OCR, tesseract's languages.
+fn installed(third_party: &Path, ocr: bool) -> Vec<(String, u64)> {
+    let mut found = locate::third_party_files(third_party);
+    let languages = if ocr { installed_languages() } else { &[] };
+    found.extend(languages.iter().map(|name| (format!("tesseract {name}"), 0)));
+    found
 }
 
 fn limits(typed: &LimitArguments) -> Limits {

@@ -8,6 +8,7 @@ use super::detect::Detector;
 use super::layout::{LayoutMaps, LayoutNet, THRESHOLD, regions};
 use super::recognise::{Reading, Recogniser};
 use super::table_net::TableNet;
+use super::tesseract::{self, TesseractPage};
 use super::{PageNets, TableReading};
 use crate::geometry::Rect;
 use crate::graphs::GraphError;
@@ -31,6 +32,8 @@ pub struct NetStats {
     pub detection: StageStats,
     pub recognition: StageStats,
     pub table: StageStats,
+    /// On the clock: the program runs in a process of its own.
+    pub tesseract: StageStats,
 }
 
 /// A network that may not be there.
@@ -80,6 +83,8 @@ pub struct Nets {
     stats: NetStats,
     warnings: Vec<String>,
     deadline: Option<Instant>,
+    languages: Vec<String>,
+    misses_tesseract: bool,
 }
 
 impl Nets {
@@ -95,12 +100,41 @@ impl Nets {
             stats: NetStats::default(),
             warnings: Vec::new(),
             deadline: None,
+            languages: Vec::new(),
+            misses_tesseract: false,
         }
     }
 
     /// From then on the networks are as if they were not there, until another deadline is set.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
+    }
+
+    /// Languages that the user named; see [`tesseract::read_page`].
+    pub fn with_languages(self, languages: &[String]) -> Self {
+        Nets { languages: languages.to_vec(), ..self }
+    }
+
+    pub(crate) fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    /// Reads a page whose script the recogniser may lack; `None` where the recogniser's reading is to stand.
+    pub(crate) fn tesseract(&mut self, raster: &Raster) -> Option<TesseractPage> {
+        self.in_time()?;
+        if tesseract::installed_languages().is_empty() {
+            if !std::mem::replace(&mut self.misses_tesseract, true) {
+                let what =
+                    "lines can hardly be read; `tesseract`, which knows more scripts, is not installed";
+                self.warnings.push(what.into());
+            }
+            return None;
+        }
+        let begun = Instant::now();
+        let page = tesseract::read_page(raster, &self.languages, self.deadline);
+        self.stats.tesseract.seconds += begun.elapsed().as_secs_f64();
+        self.stats.tesseract.calls += 1;
+        page
     }
 
     fn in_time(&self) -> Option<()> {
