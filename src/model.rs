@@ -1,6 +1,7 @@
 //! A model over one page: drafted regions go in, the regions that the model verified (or wrote) come out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, KeptToken};
@@ -73,6 +74,8 @@ pub struct DraftedPage<'a> {
     pub dpi: f32,
     /// In reading order.
     pub regions: &'a [Region],
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
 }
 
 /// A page up to its decoding: what its decoding starts from.
@@ -169,7 +172,7 @@ impl Model {
         let prefix = self.prefill.run(&vision, &input)?;
         seconds.insert("prefill", clock.seconds());
         let clock = Clock::start(self.threads);
-        let settings = self.settings_for(&drafts);
+        let settings = LoopSettings { deadline: page.deadline, ..self.settings_for(&drafts) };
         let decoding =
             decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &settings)?;
         let regions = drafts.regions(page.regions, &decoding, &self.pack);

@@ -1,6 +1,7 @@
 //! What a run does, as plain values. Built and validated once in `cli`, passed by reference.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How page pixels are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,23 @@ pub struct RasterSettings {
 impl Default for RasterSettings {
     fn default() -> Self {
         RasterSettings { dpi: 200.0, max_side: 3400 }
+    }
+}
+
+/// What a file and a page may cost. What stays within does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time on the clock for rendering a page, and again for reading it.
+    pub page_time: Duration,
+    /// Address space of a process that renders, MiB: room for a scan of A0 at 600 dpi and its decoder.
+    pub raster_memory: u32,
+    /// Pixels of a picture file's page. A2 at 600 dpi has 139 million.
+    pub picture_pixels: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { page_time: Duration::from_secs(120), raster_memory: 4096, picture_pixels: 200_000_000 }
     }
 }
 
@@ -63,6 +81,8 @@ pub enum Device {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {
     pub drafters: Drafters,
+    /// Languages of the pages, as tesseract names them; none: what the pages show.
+    pub languages: Vec<String>,
     /// `None`: what the manifest says.
     pub acceptance: Option<Acceptance>,
     /// Most tokens a content branch may write; it then stops with [`crate::page::StopReason::Budget`]. `None`: the manifest's.
@@ -79,6 +99,7 @@ impl Default for DecodeSettings {
     fn default() -> Self {
         DecodeSettings {
             drafters: Drafters::ALL,
+            languages: Vec::new(),
             acceptance: None,
             max_tokens: None,
             max_branches: 255,

@@ -14,7 +14,7 @@ pub struct PageSettings<'a> {
     pub raster: &'a RasterSettings,
     pub decode: &'a DecodeSettings,
     pub output: &'a OutputSettings,
-    /// Name and bytes of each small third-party model that is installed: without one its drafter is off.
+    /// Name and bytes of each small third-party model that is installed, and tesseract's languages: without one its drafter is off.
     pub third_party: &'a [(String, u64)],
 }
 
@@ -33,6 +33,7 @@ impl PageSettings<'_> {
             }),
             "max_tokens": self.decode.max_tokens,
             "max_branches": self.decode.max_branches,
+            "languages": self.decode.languages,
             "fixation": self.decode.fixation,
             "focal_layers": self.decode.focal_layers,
             "figures": self.output.figures,

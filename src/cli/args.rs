@@ -79,6 +79,9 @@ pub(crate) struct ConvertArguments {
     pub(crate) run: RunArguments,
 
     #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+
+    #[command(flatten)]
     pub(crate) decode: DecodeArguments,
 
     #[command(flatten)]
@@ -99,6 +102,13 @@ pub(crate) struct InputArguments {
     /// Pages to convert: `1-3,7`, `5-`, `-3`; they count from 1.
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
+
+    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    ///
+    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// installed with the language's data; naming one that is not installed is an error.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) lang: Vec<String>,
 
     /// Password of encrypted PDFs (env `DOCPARSE_PASSWORD`).
     ///
@@ -185,14 +195,6 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(36..=1200))]
     pub(crate) dpi: Option<u16>,
 
-    /// Give up on a page that takes longer than this to render.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) page_timeout: u32,
-
-    /// Give up on the pages of a file that are not begun this long after it was opened.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) file_timeout: Option<u32>,
-
     /// Convert only part I of N of the files: `2/8`.
     ///
     /// Give every machine the same inputs and a number of its own. A hash of a file's place in the output folder says whose it
@@ -203,6 +205,37 @@ pub(crate) struct RunArguments {
     /// Stop at the first page or file that fails.
     #[arg(long)]
     pub(crate) fail_fast: bool,
+}
+
+/// What hostile or damaged input may cost.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Give up on a page that takes longer than this to render, or to read.
+    ///
+    /// Reading looks at the clock between its stages and between batches of lines; a page that was given up failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) page_timeout: u32,
+
+    /// Give up on the pages of a file that are not begun this long after it was opened.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) file_timeout: Option<u32>,
+
+    /// Refuse files of more pages, counted among those that `--pages` asks for.
+    ///
+    /// A file of a kilobyte can claim a million pages.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_pages: u32,
+
+    /// Refuse pictures of more than this many million pixels. A2 at 600 dpi has 139.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=4000))]
+    pub(crate) max_pixels: u32,
+
+    /// Memory that a process which renders PDF pages may take, MiB of address space.
+    ///
+    /// There is one such process for four jobs. A page that needs more fails.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..))]
+    pub(crate) raster_memory: u32,
 }
 
 #[derive(Args, Debug)]

@@ -20,6 +20,7 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
 use crate::kv::{KvCache, KvLimits};
@@ -50,6 +51,8 @@ pub struct LoopSettings {
     pub first_capacity: usize,
     /// Layers that do not choose read only where the stream looked last; `None`, and graphs without focal scores: everything.
     pub fixation: Option<FixationSettings>,
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for LoopSettings {
@@ -63,6 +66,7 @@ impl Default for LoopSettings {
             kv_budget_bytes: 4 << 30,
             first_capacity: 64,
             fixation: None,
+            deadline: None,
         }
     }
 }
@@ -125,6 +129,8 @@ pub enum DecodeError {
     NoRoom { needed: usize, budget: usize },
     #[error("the model's protocol has no prompt for the trunk")]
     EmptyPrompt,
+    #[error("no time was left to decode it")]
+    Late,
 }
 
 /// Decodes one page after its prefix.
@@ -149,6 +155,9 @@ pub fn decode_page(
         let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {
             return Ok(page.finish());
+        }
+        if settings.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(DecodeError::Late);
         }
         page.run(graph, call)?;
     }

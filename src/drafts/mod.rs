@@ -34,6 +34,9 @@ pub(crate) mod skew;
 /// Structure of one table.
 pub mod table_net;
 
+/// The `tesseract` program, for scripts that the OCR network does not know.
+pub mod tesseract;
+
 /// Is the text layer what the picture shows?
 pub(crate) mod trust;
 

@@ -59,6 +59,7 @@ pub(crate) fn page(
         links: links(&annotations, &view),
         fields: missing_fields(&annotations, &view, &characters),
         characters,
+        is_picture: false,
     };
     Ok((reply, raster))
 }

@@ -22,7 +22,18 @@ const MAX_PAYLOAD: u32 = 1 << 30;
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Opens the document whose path is the payload.
-    Open { library: PathBuf, password: Option<String>, dpi: f32, max_side: u32 },
+    Open {
+        /// pdfium, or why there is none.
+        library: Result<PathBuf, String>,
+        password: Option<String>,
+        dpi: f32,
+        max_side: u32,
+        max_pixels: u64,
+        /// MiB.
+        memory: u32,
+        /// CPU seconds for opening, and for each page.
+        seconds: u64,
+    },
     /// Reads a page, 1-based.
     Page { number: u32 },
 }
@@ -61,6 +72,8 @@ pub(crate) struct PageReply {
     pub(crate) picture_share: f32,
     pub(crate) links: Vec<Link>,
     pub(crate) fields: Vec<FieldText>,
+    /// The file is a picture.
+    pub(crate) is_picture: bool,
 }
 
 /// A font of the text layer.
