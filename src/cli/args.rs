@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
-    Bench(BenchArguments),
+    Bench(Box<BenchArguments>),
 }
 
 /// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.
@@ -241,9 +241,11 @@ pub(crate) struct LimitArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may propose text and layout: auto, none, or a list of layout, text-layer, ocr, table.
+    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, mtp, ngram.
     ///
-    /// With `none` the model reads the page alone.
+    /// The first four say what stands on the page. `mtp` (the model's multi-token head, if it has one) and `ngram` (what a region
+    /// repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page alone, one
+    /// token at a time.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -264,6 +266,14 @@ pub(crate) struct DecodeArguments {
     /// Layers that choose where to look, comma-separated [default: found on each page].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) focal_layers: Vec<usize>,
+
+    /// Share of the page that prefill carries past the layer that chooses it; 1 = all of it.
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = share)]
+    pub(crate) tsp: f32,
+
+    /// Share of the page that a region keeps beside its own box once its first tokens are written; 1 = all.
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = share)]
+    pub(crate) retention: f32,
 }
 
 #[derive(Args, Debug, Default)]
@@ -377,9 +387,27 @@ pub(crate) struct BenchArguments {
     pub(crate) prefix: usize,
 
     /// Shares of the visual tokens, in percent, at which decoding with fixation is measured.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20,5",
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5,20",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) fixation: Vec<u8>,
+
+    /// Shares that prefill carries on, in percent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "50",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) tsp: Vec<u8>,
+
+    /// Shares that a region keeps, in percent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) retention: Vec<u8>,
+
+    /// Write the curves to DIR as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
+
+    /// Put another runtime's figures (written by `scripts/bench_peer.py`) beside them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peer: Option<PathBuf>,
 
     /// Where the report is written.
     #[arg(long, value_name = "FILE")]
@@ -509,8 +537,12 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "text-layer" => drafters.text_layer = true,
             "ocr" => drafters.ocr = true,
             "table" => drafters.table = true,
+            "mtp" => drafters.mtp = true,
+            "ngram" => drafters.ngram = true,
             other => {
-                return Err(format!("`{other}` is not one of auto, none, layout, text-layer, ocr, table"));
+                return Err(format!(
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, mtp, ngram"
+                ));
             }
         }
     }

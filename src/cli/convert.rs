@@ -332,6 +332,8 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         max_tokens: arguments.max_tokens.map(|tokens| tokens as usize),
         fixation: arguments.fixation,
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
+        tsp: arguments.tsp,
+        retention: arguments.retention,
         ..DecodeSettings::default()
     }
 }

@@ -141,6 +141,7 @@ fn read_by_tesseract(page: TesseractPage, evidence: &PageEvidence, text_layer: T
     PageWords {
         raster,
         words,
+        glyphs: Vec::new(),
         rules: turned_rules(&evidence.rules, turn, w, h),
         turn: (evidence.turn + turn) % 4,
         skew_deg: 0.0,
