@@ -1,9 +1,11 @@
 //! A model over one page: drafted regions go in, the regions that the model verified (or wrote) come out.
 
+mod sight;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decode::fixation::FixationSettings;
-use crate::decode::protocol::{DraftToken, KeptToken};
+use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
 use crate::decode::{
     AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts,
     decode_page, stands_unseen,
@@ -11,24 +13,26 @@ use crate::decode::{
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
-use crate::graphs::manifest::{MANIFEST_FILE, PackError, Preprocessing};
-use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use crate::graphs::manifest::{Dropped, MANIFEST_FILE, PackError};
+use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
-use crate::graphs::{GraphError, Prefix};
+use crate::graphs::{GraphError, Prefix, TokenId};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
 use crate::settings::{Acceptance, DecodeSettings, Drafters};
 use crate::tokens::content::{ContentDraft, read_region};
+use crate::tokens::pages::{PageText, read_page};
 use crate::tokens::trunk::{TrunkDraft, read_head};
-use crate::vision::{PixelMapping, fixed_grid};
+use crate::vision::PixelMapping;
+
+use sight::Sight;
 
 /// A pack's sessions, one set per worker.
 #[derive(Debug)]
 pub struct Model {
     pack: Pack,
-    vision: VisionGraph,
-    prefill: PrefillGraph,
+    sight: Sight,
     decode: OnnxDecodeGraph,
     settings: LoopSettings,
     /// The token budget was given on the command line: drafts are cut by it too.
@@ -52,6 +56,8 @@ pub struct ModelPage {
     pub visual_tokens: usize,
     /// Regions whose draft stands whatever the model says; it was not asked.
     pub settled: usize,
+    /// What the model says about the page itself.
+    pub notes: Vec<String>,
 }
 
 /// Why the model could not read a page.
@@ -101,8 +107,7 @@ impl Model {
         };
         let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;
         Ok(Model {
-            vision: pack.vision_graph(options)?,
-            prefill: pack.prefill_graph(options)?,
+            sight: Sight::load(&pack, options)?,
             decode: pack.decode_graph(options)?,
             pack,
             settings,
@@ -127,15 +132,11 @@ impl Model {
 
     /// Everything before a page's decoding. `None` for a page without ink.
     pub fn prepare(&mut self, page: &DraftedPage<'_>) -> Result<Option<PreparedPage>, ModelError> {
-        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
-        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
-        if input.cells.is_empty() {
-            return Ok(None);
-        }
-        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, &self.settings.acceptance);
+        let Some(input) = self.sight.input(page, &self.pack)? else { return Ok(None) };
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), &self.settings.acceptance);
         drafts.settled.clear();
-        let vision = self.vision.run(&input)?;
-        let prefix = self.prefill.run(&vision, &input)?;
+        let clock = Clock::start(self.threads);
+        let prefix = self.sight.prefix(&input, &clock, self.threads, &mut BTreeMap::new())?;
         Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop() }))
     }
 
@@ -144,35 +145,27 @@ impl Model {
     /// page without ink.
     pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
         let mut seconds = BTreeMap::new();
-        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
         let clock = Clock::start(self.threads);
-        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
+        let Some(input) = self.sight.input(page, &self.pack)? else { return Ok(unread(page)) };
         let rule = &self.settings.acceptance;
-        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), rule);
         if !self.reads_undrafted {
             drafts.settle_undrafted();
         }
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
-        if input.cells.is_empty() || unseen || drafts.all_settled(&self.pack, rule) {
-            return Ok(ModelPage {
-                regions: page.regions.iter().map(unverified).collect(),
-                trunk_cut: None,
-                stats: DecodeStats::default(),
-                seconds,
-                visual_tokens: 0,
-                settled: page.regions.len(),
-            });
+        if unseen || drafts.all_settled(&self.pack, rule) {
+            return Ok(unread(page));
         }
-        let vision = self.vision.run(&input)?;
-        seconds.insert("vision", clock.seconds());
-        let clock = Clock::start(self.threads);
-        let prefix = self.prefill.run(&vision, &input)?;
-        seconds.insert("prefill", clock.seconds());
+        let prefix = self.sight.prefix(&input, &clock, self.threads, &mut seconds)?;
         let clock = Clock::start(self.threads);
         let settings = self.settings_for(&drafts);
         let decoding =
             decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &settings)?;
-        let regions = drafts.regions(page.regions, &decoding, &self.pack);
+        let PageText { regions, notes } = if self.pack.grammar.form().forks() {
+            PageText { regions: drafts.regions(page.regions, &decoding, &self.pack), notes: Vec::new() }
+        } else {
+            written_page(&decoding, page.raster, &self.pack)
+        };
         seconds.insert("decode", clock.seconds());
         let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
         Ok(ModelPage {
@@ -180,8 +173,9 @@ impl Model {
             trunk_cut,
             stats: decoding.stats,
             seconds,
-            visual_tokens: input.cells.len(),
+            visual_tokens: input.visual_tokens(),
             settled: drafts.settled.len(),
+            notes,
         })
     }
 
@@ -195,6 +189,30 @@ impl Model {
             ..self.settings.clone()
         }
     }
+}
+
+/// A page that no graph ran for.
+fn unread(page: &DraftedPage<'_>) -> ModelPage {
+    ModelPage {
+        regions: page.regions.iter().map(unverified).collect(),
+        trunk_cut: None,
+        stats: DecodeStats::default(),
+        seconds: BTreeMap::new(),
+        visual_tokens: 0,
+        settled: page.regions.len(),
+        notes: Vec::new(),
+    }
+}
+
+/// The page of a model that writes it as one text.
+fn written_page(decoding: &PageDecoding, raster: &Raster, pack: &Pack) -> PageText {
+    let grammar = &pack.grammar;
+    let prompt = grammar.trunk_prompt().len();
+    let written = decoding.trunk.iter().skip(prompt).map(|token| token.id);
+    let ids: Vec<TokenId> = written.take_while(|&id| !grammar.is_trunk_end(id)).collect();
+    let text = grammar.vocabulary.decode(&ids).unwrap_or_default();
+    let size = (raster.width as f32, raster.height as f32);
+    read_page(&text, grammar.form(), size, grammar.grid(), decoding.stop)
 }
 
 /// `None` if it is off.
@@ -325,6 +343,11 @@ impl Drafts {
             (None, Some(source)) => source.clone(),
             (None, None) => return None,
         };
+        let branch = match head.map_or(Dropped::Nothing, |head| head.dropped) {
+            Dropped::Nothing => branch,
+            Dropped::Content => None,
+            Dropped::Region => return None,
+        };
         Some(match branch {
             Some(branch) => {
                 let draft = draft_index.and_then(|n| self.content.get(&n));
@@ -343,3 +366,6 @@ fn all_stand(tokens: &[DraftToken], rule: &AcceptanceRule, pack: &Pack) -> bool 
 fn unverified(region: &Region) -> Region {
     Region { stop: Some(StopReason::Unverified), ..region.clone() }
 }
+
+#[cfg(test)]
+mod tests;

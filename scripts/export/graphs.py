@@ -25,7 +25,7 @@ def write_graph(module, inputs: dict, outputs: list[str], dynamic: dict, path: P
     onnx.save(graph, str(path))
 
 
-def write_decode_graph(decoder: Decoder, path: Path, focal_layers=()):
+def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), write=write_graph):
     """The decode graph of src/graphs/mod.rs, P = 1; rows, tokens, prefix, trunk and suffix lengths are free, zero included.
     With `focal_layers` it has the outputs for fixation, too."""
     shape = decoder.shape
@@ -58,4 +58,4 @@ def write_decode_graph(decoder: Decoder, path: Path, focal_layers=()):
         for name in (f"new_k.{layer}", f"new_v.{layer}"):
             outputs.append(name)
             dynamic[name] = {1: "R", 3: "M"}
-    write_graph(Step(decoder, focal_layers), inputs, outputs, dynamic, path)
+    write(Step(decoder, focal_layers), inputs, outputs, dynamic, path)

@@ -90,7 +90,7 @@ pub fn random_prefix(dims: Dims, len: usize) -> Prefix {
     let mut numbers = Numbers(3);
     let size = dims.kv_heads * len * dims.head_dim;
     let mut layers = || (0..dims.layers).map(|_| numbers.parts(size)).collect();
-    Prefix { len, keys: layers(), values: layers() }
+    Prefix { len, keys: layers(), values: layers(), next_order: 0.0 }
 }
 
 /// Measures every cell, by turns. `None` for a graph that does not say where it looks.

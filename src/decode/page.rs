@@ -45,6 +45,8 @@ pub(super) struct PageState<'p> {
     protocol: &'p dyn Protocol,
     settings: &'p LoopSettings,
     kv: KvCache,
+    /// Order of the first token after the prefix.
+    next_order: f32,
     trunk: Trunk,
     contents: Vec<Content>,
     content_drafts: BTreeMap<usize, Vec<DraftToken>>,
@@ -64,14 +66,14 @@ impl<'p> PageState<'p> {
         settings: &'p LoopSettings,
         kv: KvCache,
         drafts: PageDrafts,
-        focal_layers: &[usize],
+        (focal_layers, next_order): (&[usize], f32),
     ) -> Result<PageState<'p>, DecodeError> {
         let prompt = protocol.trunk_prompt();
         if prompt.is_empty() {
             return Err(DecodeError::EmptyPrompt);
         }
         let trunk = Trunk {
-            stream: Stream::new(&prompt, protocol.trunk_start(), settings.max_trunk_tokens),
+            stream: Stream::new(&prompt, protocol.trunk_start().after(next_order), settings.max_trunk_tokens),
             draft: LayoutDraft::new(drafts.trunk, protocol),
             round: 0,
         };
@@ -79,6 +81,7 @@ impl<'p> PageState<'p> {
             protocol,
             settings,
             kv,
+            next_order,
             trunk,
             contents: Vec::new(),
             content_drafts: drafts.content,
@@ -285,7 +288,7 @@ impl<'p> PageState<'p> {
             let draft = drafted_fork.and_then(|index| self.content_drafts.remove(&index)).unwrap_or_default();
             let runs = self.contents.len() < self.settings.max_branches;
             let max_tokens = if runs { self.settings.max_tokens } else { 0 };
-            let start = self.protocol.branch_start(trunk, fork);
+            let start = self.protocol.branch_start(trunk, fork).after(self.next_order);
             let stream = Stream::new(&[self.protocol.child_token()], start, max_tokens);
             let branch = stream.stop().is_none().then(|| self.kv.fork(fork + sees_fork));
             self.contents.push(Content {

@@ -62,7 +62,7 @@ pub(crate) fn prefix(tokens: &[TokenId]) -> (Prefix, Vec<Seen>) {
     let seen: Vec<Seen> =
         tokens.iter().enumerate().map(|(i, &token)| Seen { token, position: [0.0, 0.0, i as f32] }).collect();
     let width = DIMS.head_dim;
-    let mut prefix = Prefix { len: seen.len(), keys: Vec::new(), values: Vec::new() };
+    let mut prefix = Prefix { len: seen.len(), keys: Vec::new(), values: Vec::new(), next_order: 0.0 };
     for layer in 0..DIMS.layers {
         let mut keys = Vec::new();
         let mut values = Vec::new();

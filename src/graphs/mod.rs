@@ -59,6 +59,9 @@ pub struct Prefix {
     pub len: usize,
     pub keys: Vec<Vec<f32>>,
     pub values: Vec<Vec<f32>>,
+    /// What is added to the orders of all tokens after it: the place after a prompt's last token; 0 where the prefix has no
+    /// order.
+    pub next_order: f32,
 }
 
 /// What one decode call reads. Slices are views of the KV manager's memory, nothing is copied on the way to the graph.

@@ -5,8 +5,10 @@
 
 mod contract;
 mod page;
+mod picture;
 
 pub use page::{GlyphMap, PrefillGraph, VisionGraph, VisionOutput};
+pub use picture::{Features, PictureGraph, PromptGraph};
 
 use std::path::Path;
 

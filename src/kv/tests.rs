@@ -70,7 +70,7 @@ fn with_rows<T>(rows: &[Row], junk: usize, append: impl FnOnce(&NewRows<'_>) -> 
 }
 
 fn page_prefix() -> Prefix {
-    let mut prefix = Prefix { len: PREFIX.len(), keys: Vec::new(), values: Vec::new() };
+    let mut prefix = Prefix { len: PREFIX.len(), keys: Vec::new(), values: Vec::new(), next_order: 0.0 };
     for layer in 0..DIMS.layers {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for head in 0..DIMS.kv_heads {

@@ -129,7 +129,7 @@ impl PrefillGraph {
         let len = input.cells.len();
         if len == 0 {
             let none = vec![Vec::new(); self.dims.layers];
-            return Ok(Prefix { len, keys: none.clone(), values: none });
+            return Ok(Prefix { len, keys: none.clone(), values: none, next_order: 0.0 });
         }
         let cells: Vec<i64> = input.cells.iter().flat_map(|c| [c.row as i64, c.column as i64]).collect();
         let positions = input.positions(self.dims.position_parts);
@@ -143,12 +143,16 @@ impl PrefillGraph {
         let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
         let size = len * self.dims.kv_heads * self.dims.head_dim;
         let layers = |names: &[String]| layers_of(&outputs, names, size).map_err(fail);
-        Ok(Prefix { len, keys: layers(&self.keys)?, values: layers(&self.values)? })
+        Ok(Prefix { len, keys: layers(&self.keys)?, values: layers(&self.values)?, next_order: 0.0 })
     }
 }
 
 /// One output a layer, each of `size` numbers.
-fn layers_of(outputs: &SessionOutputs<'_>, names: &[String], size: usize) -> Result<Vec<Vec<f32>>, String> {
+pub(super) fn layers_of(
+    outputs: &SessionOutputs<'_>,
+    names: &[String],
+    size: usize,
+) -> Result<Vec<Vec<f32>>, String> {
     names
         .iter()
         .map(|name| {
