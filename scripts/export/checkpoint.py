@@ -18,6 +18,7 @@ class Checkpoint:
         self.config = self.json("config.json")
         if self.config is None:
             raise Refused(f"{folder}: no config.json; give the folder of a Hugging Face checkpoint")
+        self.config = completed(self.config)
         self._files = {}
         paths = sorted(folder.glob("*.safetensors"))
         if not paths:
@@ -65,6 +66,14 @@ class Checkpoint:
     def untaken(self) -> list[str]:
         """Tensors that nobody asked for."""
         return sorted(set(self._files) - self._taken)
+
+
+def completed(config: dict) -> dict:
+    """The configuration with what it leaves to `transformers`; as it is, if `transformers` does not know the model."""
+    from transformers import CONFIG_MAPPING
+
+    kind = config.get("model_type")
+    return CONFIG_MAPPING[kind].from_dict(config).to_dict() if kind in CONFIG_MAPPING else config
 
 
 def fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor]):

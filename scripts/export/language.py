@@ -34,7 +34,7 @@ def rotary_matrix(config: dict, head_dim: int, parts: int) -> torch.Tensor:
     if not sections or len(sections) != 3 or sum(sections) != half:
         raise Refused(f"config.json: mrope_section {sections} does not split {half} pairs of dimensions in three")
     owner = torch.zeros(half, dtype=torch.int64)
-    if rope.get("mrope_interleaved"):
+    if rope.get("mrope_interleaved") or config["model_type"] == "qwen3_vl_text":
         for part in (1, 2):
             owner[part : 3 * sections[part] : 3] = part
     else:

@@ -2,7 +2,7 @@
 import sys
 from pathlib import Path
 
-from . import hpd, qwen2_5_vl
+from . import hpd, idefics3, padoc, qwen2_5_vl
 from .checkpoint import Checkpoint, Refused
 from .family import write_pack
 from .weights import DTYPES, QUANTIZED, Conversion
@@ -10,6 +10,8 @@ from .weights import DTYPES, QUANTIZED, Conversion
 FAMILIES = {
     "hpd": (hpd.export, "HPD-Parsing: layout and forked content"),
     "qwen2_5_vl": (qwen2_5_vl.export, "Qwen2.5-VL, olmOCR: a page as Markdown"),
+    "idefics3": (idefics3.export, "granite-docling, SmolDocling: a page as DocTags"),
+    "padoc": (padoc.export, "PaDoc (Qwen3-VL): layout and forked content; control tokens from the checkpoint, unverified"),
 }
 
 
@@ -19,6 +21,7 @@ def add_presets(presets):
         preset.add_argument("checkpoint", type=Path, help="folder of the Hugging Face checkpoint")
         preset.add_argument("-o", "--output", type=Path, required=True, help="the pack's folder")
         preset.add_argument("--prompt", help="which of the model's prompts the pack uses")
+        preset.add_argument("--token", action="append", metavar="ROLE=TOKEN", help="a control token that cannot be found (padoc)")
         preset.add_argument("--licence", help="licence of the weights, if it is not the family's usual one")
         preset.add_argument("--dtype", default="fp32", help=f"numbers of the weights: {', '.join(DTYPES)}")
         preset.add_argument("--quantize", help=f"matrices of linear maps: {', '.join(QUANTIZED)}")

@@ -38,7 +38,7 @@ def export(checkpoint: Checkpoint, options) -> Family:
     words = (PROMPTS[prompt], "") if olmocr else ("", PROMPTS[prompt])
     return Family(
         name="olmocr" if olmocr else "qwen2.5-vl", licence=options.licence or "Apache-2.0", decoder=decoder, vision=vision, feature_groups=1,
-        preprocessing=preprocessing(checkpoint, vision.shape, OLMOCR_SIDE if olmocr else 0),
+        preprocessing=preprocessing(checkpoint, vision.shape, OLMOCR_SIDE if olmocr else 0, CLIP),
         prompt={
             "before": before + words[0] + picture[0], "after": f"{picture[1]}{words[1]}<|im_end|>\n<|im_start|>assistant\n", "visual": "<|image_pad|>",
         },
@@ -51,7 +51,7 @@ def export(checkpoint: Checkpoint, options) -> Family:
     )  # fmt: skip
 
 
-def preprocessing(checkpoint: Checkpoint, shape: native.NativeShape, side: int) -> dict:
+def preprocessing(checkpoint: Checkpoint, shape: native.NativeShape, side: int, normal: dict) -> dict:
     """The picture's bounds from the checkpoint's own processor."""
     own = checkpoint.json("preprocessor_config.json") or {}
     size = own.get("size") or {}
@@ -63,7 +63,7 @@ def preprocessing(checkpoint: Checkpoint, shape: native.NativeShape, side: int) 
         "min_pixels": own.get("min_pixels") or size.get("shortest_edge") or size.get("min_pixels") or 56 * 56,
         "max_pixels": own.get("max_pixels") or size.get("longest_edge") or size.get("max_pixels") or 28 * 28 * 1280,
         "max_side": side, "window": shape.window, "place_side": shape.place_side,
-        "pixels": {"filter": "bicubic", "mean": own.get("image_mean", CLIP["mean"]), "std": own.get("image_std", CLIP["std"])},
+        "pixels": {"filter": "bicubic", "mean": own.get("image_mean", normal["mean"]), "std": own.get("image_std", normal["std"])},
     }  # fmt: skip
 
 

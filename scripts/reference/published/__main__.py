@@ -2,9 +2,9 @@
 import sys
 from pathlib import Path
 
-from . import hpd, qwen2_5_vl
+from . import hpd, idefics3, padoc, qwen2_5_vl
 
-FAMILIES = {"hpd": hpd, "olmocr": qwen2_5_vl}
+FAMILIES = {"hpd": hpd, "olmocr": qwen2_5_vl, "doctags": idefics3, "padoc": padoc}
 FOLDER = Path(__file__).parents[3] / "fixtures/packs"
 
 for name in sys.argv[1:] or FAMILIES:

@@ -44,8 +44,9 @@ def expected(family: str, model, tokenizer, processor, picture, out: Path, branc
     count = len(patches) // pre["merge"] ** 2
     ids = tokenizer.encode(prompt["before"] + prompt["visual"] * count + prompt["after"], add_special_tokens=False).ids
     looked = model.model.get_image_features(pixels, grid)
-    groups = [torch.cat(list(looked.pooler_output)), *(getattr(looked, "deepstack_features", None) or [])]
-    reference = torch.stack(groups).numpy()
+    whole = lambda parts: torch.cat(list(parts)) if isinstance(parts, (tuple, list)) else parts  # noqa: E731
+    groups = [looked.pooler_output, *(getattr(looked, "deepstack_features", None) or [])]
+    reference = torch.stack([whole(group) for group in groups]).numpy()
     features = graphs.features(**vision_inputs(pre, patches, grid))
     far = np.abs(features - reference).max()
     assert far < run.CLOSE, far

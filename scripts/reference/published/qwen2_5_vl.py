@@ -24,7 +24,7 @@ PROCESSOR = {"patch_size": 8, "merge_size": 2, "min_pixels": 1024, "max_pixels":
 
 def config(tokenizer) -> Qwen2_5_VLConfig:
     vision = dict(
-        depth=3, hidden_size=32, intermediate_size=40, num_heads=4, patch_size=8, spatial_merge_size=2, temporal_patch_size=2, window_size=32,
+        depth=3, hidden_size=16, intermediate_size=24, num_heads=2, patch_size=8, spatial_merge_size=2, temporal_patch_size=2, window_size=32,
         fullatt_block_indexes=[1], out_hidden_size=64,
     )  # fmt: skip
     text = dict(
@@ -45,7 +45,7 @@ def export(folder: Path, out: Path, conversion: Conversion = Conversion()):
 def main(out: Path):
     tokenizer = tokens.train(SPECIAL, TEXT, 300)
     model = Qwen2_5_VLForConditionalGeneration(config(tokenizer)).eval()
-    weights.scramble(model, 12)
+    weights.scramble(model, 16)
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work) / "tiny-olmocr"
         model.save_pretrained(folder)

@@ -3,8 +3,8 @@ import torch
 
 
 @torch.no_grad()
-def scramble(model: torch.nn.Module, seed: int):
-    """Sets every weight at random, by its name's order. Tied weights stay tied."""
+def scramble(model: torch.nn.Module, seed: int, embedding: float = 0.7):
+    """Sets every weight at random, by its name's order. Tied weights stay tied; their tokens then repeat unless `embedding` is small."""
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
@@ -15,7 +15,7 @@ def scramble(model: torch.nn.Module, seed: int):
         elif parameter.dim() == 1:
             parameter.copy_(0.05 * noise)
         elif "embed_tokens" in name:
-            parameter.copy_(0.7 * noise)
+            parameter.copy_(embedding * noise)
         elif "embedding" in name or "token" in name or "pos_embed" in name:
             parameter.copy_(0.3 * noise)
         else:

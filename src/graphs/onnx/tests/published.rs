@@ -164,10 +164,29 @@ fn the_patches_of_qwen2_5_vl_give_the_tokens_of_transformers() {
     writes_what_the_reference_writes("olmocr");
 }
 
-/// The trunk is drafted and trusted; the branches are written by the model alone.
+#[test]
+fn the_tiles_of_idefics3_give_the_tokens_of_transformers() {
+    writes_what_the_reference_writes("doctags");
+}
+
+#[test]
+fn the_patches_and_deep_features_of_padoc_give_the_tokens_of_transformers() {
+    writes_what_the_reference_writes("padoc");
+}
+
 #[test]
 fn branches_write_what_the_reference_writes_after_the_prompt_and_the_trunk_before_their_fork() {
-    let family = family("hpd");
+    branches_write_what_the_reference_writes("hpd");
+}
+
+#[test]
+fn branches_that_see_their_fork_write_what_the_reference_writes_after_it() {
+    branches_write_what_the_reference_writes("padoc");
+}
+
+/// The trunk is drafted and trusted; the branches are written by the model alone.
+fn branches_write_what_the_reference_writes(name: &str) {
+    let family = family(name);
     let branches = family.expected.branches.as_ref().unwrap();
     let draft = |(at, &id): (usize, &TokenId)| DraftToken {
         id,
