@@ -45,7 +45,7 @@ def export(folder: Path, out: Path, conversion: Conversion = Conversion()):
 def main(out: Path):
     tokenizer = tokens.train(SPECIAL, TEXT, 300)
     model = Qwen2_5_VLForConditionalGeneration(config(tokenizer)).eval()
-    weights.scramble(model, 16)
+    weights.scramble(model, 17)
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work) / "tiny-olmocr"
         model.save_pretrained(folder)
