@@ -264,6 +264,7 @@ impl Reader {
                     *stats.seconds.entry(stage).or_default() += seconds;
                 }
                 count_decoding(&read, stats);
+                stats.warnings.extend(read.notes.iter().cloned());
                 let partial = read.trunk_cut.map(|stop| match stop {
                     StopReason::Loop => "the layout stream looped".into(),
                     _ => "the layout stream ran out of its token budget".into(),

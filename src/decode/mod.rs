@@ -163,9 +163,10 @@ pub fn decode_page(
         first_capacity: settings.first_capacity,
     };
     let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
+    let next_order = prefix.next_order;
     let kv = KvCache::new(graph.dims(), prefix, limits)
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
-    let mut page = page::PageState::new(protocol, settings, kv, drafts, graph)?;
+    let mut page = page::PageState::new(protocol, settings, kv, drafts, (graph, next_order))?;
     loop {
         let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {

@@ -39,7 +39,7 @@ impl Bench {
     fn new() -> Bench {
         docparse::graphs::runtime::environment().expect("`scripts/setup` was run");
         let pack = Pack::load(&repository("models/nano")).expect("the pack is whole");
-        let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+        let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
         let options = OpenOptions {
             raster: RasterSettings { dpi: grid.default_dpi, ..RasterSettings::default() },
             password: None,
