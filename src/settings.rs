@@ -33,11 +33,16 @@ pub struct Drafters {
     pub text_layer: bool,
     pub ocr: bool,
     pub table: bool,
+    /// Lines that the model's vision graph reads for sure need no recognition network.
+    pub glyph: bool,
 }
 
 impl Drafters {
-    pub const ALL: Drafters = Drafters { layout: true, text_layer: true, ocr: true, table: true };
-    pub const NONE: Drafters = Drafters { layout: false, text_layer: false, ocr: false, table: false };
+    /// All that pay: `glyph` must be asked for.
+    pub const ALL: Drafters =
+        Drafters { layout: true, text_layer: true, ocr: true, table: true, glyph: false };
+    pub const NONE: Drafters =
+        Drafters { layout: false, text_layer: false, ocr: false, table: false, glyph: false };
 }
 
 /// Where the model comes from.

@@ -208,9 +208,10 @@ pub(crate) struct RunArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may propose text and layout: auto, none, or a list of layout, text-layer, ocr, table.
+    /// What may propose text and layout: auto, none, or a list of layout, text-layer, ocr, table, glyph.
     ///
-    /// With `none` the model reads the page alone.
+    /// With `none` the model reads the page alone. `glyph` is not in `auto`: with a pack that offers it, lines that its vision graph
+    /// reads for sure are not read by the OCR again; it needs `ocr`.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -476,10 +477,16 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "text-layer" => drafters.text_layer = true,
             "ocr" => drafters.ocr = true,
             "table" => drafters.table = true,
+            "glyph" => drafters.glyph = true,
             other => {
-                return Err(format!("`{other}` is not one of auto, none, layout, text-layer, ocr, table"));
+                return Err(format!(
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, glyph"
+                ));
             }
         }
+    }
+    if drafters.glyph && !drafters.ocr {
+        return Err("glyph needs ocr: lines are found, and unsure ones read, by its networks".into());
     }
     Ok(drafters)
 }
@@ -510,6 +517,7 @@ mod tests {
         assert!(device("cuda:").is_err() && device("gpu").is_err());
         let some = Drafters { ocr: true, table: true, ..Drafters::NONE };
         assert_eq!(drafters("ocr, table"), Ok(some));
-        assert!(drafters("").is_err() && drafters("ocr,glyph").is_err());
+        assert_eq!(drafters("ocr,table,glyph"), Ok(Drafters { glyph: true, ..some }));
+        assert!(drafters("").is_err() && drafters("glyph").is_err() && drafters("tesseract").is_err());
     }
 }
