@@ -49,14 +49,16 @@ def vision_weights(weights: dict, old: Vocabulary, new: Vocabulary) -> dict:
 
 
 def decoder_weights(weights: dict, old: Vocabulary, new: Vocabulary) -> dict:
+    """A new character is read as a weaker form of its ancestor, and not written: a copy would win as often as the ancestor does."""
     result = dict(weights)
     spread = torch.Generator().manual_seed(0)
-    codes = glyph_rows(weights["character_codes"], old, new)
     strangers = torch.tensor([code not in old.token_of for code in new.characters] + [False])
-    codes[strangers] += 0.15 * torch.randn(codes[strangers].shape, generator=spread)
+    codes = glyph_rows(weights["character_codes"], old, new)
+    codes[strangers] = 0.7 * codes[strangers] + 0.1 * torch.randn(codes[strangers].shape, generator=spread)
+    table = glyph_rows(weights["tokens.weight"][: old.glyphs], old, new)
+    table[strangers] = 0
     result["character_codes"] = codes
-    table = weights["tokens.weight"]
-    result["tokens.weight"] = torch.cat([glyph_rows(table[: old.glyphs], old, new), table[old.glyphs :]])
+    result["tokens.weight"] = torch.cat([table, weights["tokens.weight"][old.glyphs :]])
     return result
 
 

@@ -18,9 +18,10 @@ from .degrade import degrade, tilt
 from .glyph_targets import bilinear_masses, mass_loss
 from .loading import floats, load_vocabulary, new_vision
 from .page_characters import SPACE
+from .page_samples import page_paths
 from .read_glyphs import error_rates, held_out_pages
 from .run import TrainingRun
-from .settings import REAL_PAGES, SETTINGS, SYNTHETIC_PAGES, is_test
+from .settings import SETTINGS
 from .vision import SLOT_WIDTH
 from .vocabulary import Vocabulary
 
@@ -41,16 +42,18 @@ class Crops(torch.utils.data.IterableDataset):
 
     def __iter__(self):
         random_, noise = random.Random(self.seed), np.random.default_rng(self.seed)
-        real, synthetic = ([p.with_suffix("") for p in sorted(d.glob("*.npy")) if not is_test(p.stem)] for d in (REAL_PAGES, SYNTHETIC_PAGES))
         while True:
-            page = random_.choice(synthetic if synthetic and random_.random() < OPTIONS["synthetic_share"] else real)
-            characters = np.load(f"{page}.npy")
-            characters = characters[(characters[:, 0] > SPACE) & (characters[:, 0] < 0x110000)]
-            if len(characters) < FEWEST_CHARACTERS:
-                continue
-            picture = Image.open(f"{page}.png").convert("L")
-            for _ in range(3):
-                yield self.crop(picture, characters, random_, noise)
+            # Read anew from time to time: other stages may still be adding pages.
+            real, synthetic = page_paths(test=False)
+            for _ in range(1000):
+                page = random_.choice(synthetic if synthetic and random_.random() < OPTIONS["synthetic_share"] else real)
+                characters = np.load(f"{page}.npy")
+                characters = characters[(characters[:, 0] > SPACE) & (characters[:, 0] < 0x110000)]
+                if len(characters) < FEWEST_CHARACTERS:
+                    continue
+                picture = Image.open(f"{page}.png").convert("L")
+                for _ in range(3):
+                    yield self.crop(picture, characters, random_, noise)
 
     def crop(self, picture, characters, random_, noise):
         height, width = OPTIONS["crop"]

@@ -3,7 +3,7 @@
 use super::masses::Found;
 
 /// Nearer to each other than this share of the distance that their widths give, two characters are one.
-const DOUBLED: f32 = 0.35;
+const DOUBLED: f32 = 0.45;
 /// So much blank paper between two characters is a space, in x-heights.
 const SPACE: f32 = 0.42;
 
