@@ -90,8 +90,13 @@ pub struct PreparedPage {
 }
 
 impl Model {
-    /// Loads the sessions of `pack` as `options` say.
-    pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
+    /// Loads the sessions of `pack` as `options` say. `kv_bytes`: most bytes of a page's keys and values.
+    pub fn load(
+        pack: Pack,
+        decode: &DecodeSettings,
+        kv_bytes: Option<usize>,
+        options: SessionOptions,
+    ) -> Result<Model, PackError> {
         let table = &pack.manifest.acceptance;
         let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
             Acceptance::Lossless => AcceptanceRule::Lossless,
@@ -103,6 +108,7 @@ impl Model {
             max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
             max_branches: decode.max_branches,
             fixation: fixation(&pack, decode)?,
+            kv_budget_bytes: kv_bytes.unwrap_or(LoopSettings::default().kv_budget_bytes),
             ..LoopSettings::default()
         };
         let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;

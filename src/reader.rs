@@ -17,7 +17,7 @@ use crate::graphs::runtime::{self, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
 use crate::page::{PageEvidence, Region, StopReason};
 use crate::raster::Raster;
-use crate::settings::{DecodeSettings, Device, ModelChoice};
+use crate::settings::{DecodeSettings, Device, MemorySettings, ModelChoice};
 
 /// What a reader needs to know; the same for all workers of a run.
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ pub struct ReaderSettings {
     pub model: ModelChoice,
     pub device: Device,
     pub decode: DecodeSettings,
+    pub memory: MemorySettings,
     /// Folder of the small third-party models.
     pub third_party: PathBuf,
     /// Intra-op threads per session.
@@ -98,8 +99,9 @@ impl Reader {
                 if let Some(note) = note.filter(|_| worker == 0) {
                     tracing::info!("running on the CPU: {note}");
                 }
-                let options = SessionOptions { threads: settings.threads, provider };
-                Some(Model::load(pack, &settings.decode, options)?)
+                let device_memory = settings.memory.device;
+                let options = SessionOptions { threads: settings.threads, provider, device_memory };
+                Some(Model::load(pack, &settings.decode, settings.memory.keys_and_values, options)?)
             }
         };
         Ok(Reader { nets, model, settings: settings.clone() })

@@ -173,6 +173,16 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub(crate) device: Device,
 
+    /// GiB of a CUDA device's memory that one worker's session may take [default: all of it].
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) device_memory: Option<f32>,
+
+    /// GiB for the keys and values of a page that is being decoded [default: 4].
+    ///
+    /// A page that could need more is not begun: prompt, layout and one region at their longest must fit.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) kv_memory: Option<f32>,
+
     /// Model pack: a folder, a name, or `none` [default: nano].
     ///
     /// A name is looked up in `models/` beside the program and in the folders above it. `none` writes the drafts (text layer,
@@ -446,6 +456,13 @@ fn share(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
         _ => Err("expected a number above 0, at most 1".into()),
+    }
+}
+
+fn gigabytes(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(size) if size >= 0.1 && size <= 65536.0 => Ok(size),
+        _ => Err("expected GiB from 0.1 to 65536".into()),
     }
 }
 

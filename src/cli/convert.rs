@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::args::{ConvertArguments, DecodeArguments, InputArguments};
+use super::args::{ConvertArguments, DecodeArguments, InputArguments, RunArguments};
 use super::exit::Outcome;
 use super::locate;
 use super::report::{self, Report};
@@ -28,7 +28,8 @@ use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
 use crate::settings::{
-    DecodeSettings, Destination, Existing, Format, ModelChoice, OutputSettings, RasterSettings,
+    DecodeSettings, Destination, Existing, Format, MemorySettings, ModelChoice, OutputSettings,
+    RasterSettings,
 };
 
 /// Why nothing is converted at all.
@@ -163,6 +164,7 @@ fn prepare(
             model,
             device: arguments.run.device.clone(),
             decode,
+            memory: memory_settings(&arguments.run),
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
@@ -170,6 +172,14 @@ fn prepare(
         },
     };
     Ok(Prepared { inputs, files, settings, engine, journal, finished })
+}
+
+fn memory_settings(arguments: &RunArguments) -> MemorySettings {
+    let bytes = |gigabytes: f32| (f64::from(gigabytes) * f64::from(1 << 30)) as usize;
+    MemorySettings {
+        keys_and_values: arguments.kv_memory.map(bytes),
+        device: arguments.device_memory.map(bytes),
+    }
 }
 
 fn run(arguments: &ConvertArguments, prepared: Prepared, report: &mut Report) -> Result<Outcome, Refusal> {
