@@ -3,12 +3,14 @@
 mod sight;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
+use crate::decode::retention::RetentionSettings;
 use crate::decode::{
-    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts,
-    decode_page, stands_unseen,
+    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding,
+    PageDrafts, decode_page, stands_unseen,
 };
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
@@ -20,26 +22,38 @@ use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{GraphError, Prefix, TokenId};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
-use crate::settings::{Acceptance, DecodeSettings, Drafters};
+use crate::settings::{Acceptance, DecodeSettings};
 use crate::tokens::content::{ContentDraft, read_region};
 use crate::tokens::pages::{PageText, read_page};
 use crate::tokens::trunk::{TrunkDraft, read_head};
 use crate::vision::PixelMapping;
 
-use sight::Sight;
+use sight::{Propagation, Sight, SightGraphs};
+
+pub use sight::{PageInput, PictureInput};
 
 /// A pack's sessions, one set per worker.
 #[derive(Debug)]
 pub struct Model {
     pack: Pack,
     sight: Sight,
-    decode: OnnxDecodeGraph,
+    /// Loaded for the first page that needs them: most pages of drafts that stand need none.
+    sessions: Option<Sessions>,
+    options: SessionOptions,
     settings: LoopSettings,
+    /// Share of the visual tokens that goes on to the upper layers.
+    tsp: f32,
     /// The token budget was given on the command line: drafts are cut by it too.
     budget_is_users: bool,
     /// Streams without a draft are run.
     reads_undrafted: bool,
-    threads: usize,
+}
+
+/// A pack's graphs, ready to run.
+#[derive(Debug)]
+struct Sessions {
+    sight: SightGraphs,
+    decode: OnnxDecodeGraph,
 }
 
 /// What the model made of a page.
@@ -67,6 +81,8 @@ pub enum ModelError {
     Graph(#[from] GraphError),
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    #[error(transparent)]
+    Pack(#[from] PackError),
 }
 
 /// A page and what was drafted for it.
@@ -79,6 +95,8 @@ pub struct DraftedPage<'a> {
     pub dpi: f32,
     /// In reading order.
     pub regions: &'a [Region],
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
 }
 
 /// A page up to its decoding: what its decoding starts from.
@@ -87,10 +105,27 @@ pub struct PreparedPage {
     pub prefix: Prefix,
     /// Nothing is settled: every stream runs.
     pub drafts: PageDrafts,
+    /// What the prefix was made from.
+    pub input: PageInput,
+}
+
+impl ModelPage {
+    /// A page for which no graph ran.
+    fn unread(regions: &[Region]) -> ModelPage {
+        ModelPage {
+            regions: regions.iter().map(unverified).collect(),
+            trunk_cut: None,
+            stats: DecodeStats::default(),
+            seconds: BTreeMap::new(),
+            visual_tokens: 0,
+            settled: regions.len(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 impl Model {
-    /// Loads the sessions of `pack` as `options` say. `kv_bytes`: most bytes of a page's keys and values.
+    /// A model from `pack`, whose sessions will be as `options` say. `kv_bytes`: most bytes of a page's keys and values.
     pub fn load(
         pack: Pack,
         decode: &DecodeSettings,
@@ -109,18 +144,34 @@ impl Model {
             max_branches: decode.max_branches,
             fixation: fixation(&pack, decode)?,
             kv_budget_bytes: kv_bytes.unwrap_or(LoopSettings::default().kv_budget_bytes),
+            retention: retention(&pack, decode)?,
+            guesses: GuessSettings { head: decode.drafters.mtp, ngram: decode.drafters.ngram },
+            max_feed: pack.manifest.decode.buckets.last().copied().unwrap_or(1),
             ..LoopSettings::default()
         };
-        let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;
+        if decode.tsp < 1.0 && pack.manifest.extras.tsp_layer.is_none() {
+            return Err(missing_extra(&pack, "tsp_layer", "--tsp needs a prefill graph in two parts"));
+        }
         Ok(Model {
-            sight: Sight::load(&pack, options)?,
-            decode: pack.decode_graph(options)?,
+            sight: Sight::new(&pack)?,
+            sessions: None,
+            options,
+            reads_undrafted: pack.manifest.decode.reads_undrafted || !decode.drafters.has_evidence(),
             pack,
             settings,
+            tsp: decode.tsp,
             budget_is_users: decode.max_tokens.is_some(),
-            reads_undrafted,
-            threads: options.threads,
         })
+    }
+
+    fn sessions(&mut self) -> Result<&mut Sessions, PackError> {
+        if self.sessions.is_none() {
+            self.sessions = Some(Sessions {
+                sight: SightGraphs::load(&self.pack, self.options)?,
+                decode: self.pack.decode_graph(self.options)?,
+            });
+        }
+        Ok(self.sessions.as_mut().expect("they were just loaded"))
     }
 
     pub fn pack(&self) -> &Pack {
@@ -128,8 +179,8 @@ impl Model {
     }
 
     /// The decoder itself, for measurements.
-    pub fn decoder(&mut self) -> &mut OnnxDecodeGraph {
-        &mut self.decode
+    pub fn decoder(&mut self) -> Result<&mut OnnxDecodeGraph, PackError> {
+        Ok(&mut self.sessions()?.decode)
     }
 
     pub fn loop_settings(&self) -> &LoopSettings {
@@ -141,32 +192,61 @@ impl Model {
         let Some(input) = self.sight.input(page, &self.pack)? else { return Ok(None) };
         let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), &self.settings.acceptance);
         drafts.settled.clear();
-        let clock = Clock::start(self.threads);
-        let prefix = self.sight.prefix(&input, &clock, self.threads, &mut BTreeMap::new())?;
-        Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop() }))
+        let prefix = self.prefix(&input, self.tsp, &mut BTreeMap::new())?;
+        Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop(), input }))
+    }
+
+    /// The prefix of a page with the share `tsp` of its visual tokens in the upper layers; `seconds` gets those of the stages.
+    pub fn prefix(
+        &mut self,
+        input: &PageInput,
+        tsp: f32,
+        seconds: &mut BTreeMap<&'static str, f64>,
+    ) -> Result<Prefix, ModelError> {
+        let mut prefixes = self.prefixes(input, &[tsp], seconds)?;
+        Ok(prefixes.pop().expect("a prefix for each rate").0)
+    }
+
+    /// The prefix of a page at each of `rates`, with the seconds of its prefill, for measurements.
+    pub fn prefills(&mut self, input: &PageInput, rates: &[f32]) -> Result<Vec<(Prefix, f64)>, ModelError> {
+        self.prefixes(input, rates, &mut BTreeMap::new())
+    }
+
+    fn prefixes(
+        &mut self,
+        input: &PageInput,
+        rates: &[f32],
+        seconds: &mut BTreeMap<&'static str, f64>,
+    ) -> Result<Vec<(Prefix, f64)>, ModelError> {
+        let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
+        let propagation = Propagation { rates, text_tail };
+        self.sessions()?.sight.prefixes(input, &propagation, threads, seconds)
     }
 
     /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
     /// confidence are not run: the model could not change them. A page of such streams alone runs no graph at all, nor does a
     /// page without ink.
     pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
-        let mut seconds = BTreeMap::new();
-        let clock = Clock::start(self.threads);
-        let Some(input) = self.sight.input(page, &self.pack)? else { return Ok(unread(page)) };
-        let rule = &self.settings.acceptance;
-        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), rule);
-        if !self.reads_undrafted {
-            drafts.settle_undrafted();
-        }
+        // Whether a draft stands does not depend on the scale, which the pixels alone can settle.
+        let mapping = self.sight.first_mapping(page, &self.pack);
+        let mut drafts = self.drafts(page, mapping);
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
-        if unseen || drafts.all_settled(&self.pack, rule) {
-            return Ok(unread(page));
+        if unseen || drafts.all_settled(&self.pack, &self.settings.acceptance) {
+            return Ok(ModelPage::unread(page.regions));
         }
-        let prefix = self.sight.prefix(&input, &clock, self.threads, &mut seconds)?;
-        let clock = Clock::start(self.threads);
-        let settings = self.settings_for(&drafts);
-        let decoding =
-            decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &settings)?;
+        let Some(input) = self.sight.input(page, &self.pack)? else {
+            return Ok(ModelPage::unread(page.regions));
+        };
+        if input.mapping() != mapping {
+            drafts = self.drafts(page, input.mapping());
+        }
+        let mut seconds = BTreeMap::new();
+        let prefix = self.prefix(&input, self.tsp, &mut seconds)?;
+        let clock = Clock::start(self.options.threads);
+        let settings = LoopSettings { deadline: page.deadline, ..self.settings_for(&drafts) };
+        let grammar = std::sync::Arc::clone(&self.pack.grammar);
+        let graph = &mut self.sessions()?.decode;
+        let decoding = decode_page(graph, &*grammar, prefix, drafts.for_loop(), &settings)?;
         let PageText { regions, notes } = if self.pack.grammar.form().forks() {
             PageText { regions: drafts.regions(page.regions, &decoding, &self.pack), notes: Vec::new() }
         } else {
@@ -185,6 +265,15 @@ impl Model {
         })
     }
 
+    /// The page's drafts at a scale, and which of them are settled.
+    fn drafts(&self, page: &DraftedPage<'_>, mapping: PixelMapping) -> Drafts {
+        let mut drafts = Drafts::new(page.regions, &self.pack, mapping, &self.settings.acceptance);
+        if !self.reads_undrafted {
+            drafts.settle_undrafted();
+        }
+        drafts
+    }
+
     /// The manifest's budgets bound what the model writes, not what a drafter found on the page.
     fn settings_for(&self, drafts: &Drafts) -> LoopSettings {
         let longest = drafts.content.values().map(|draft| draft.tokens.len()).max().unwrap_or(0);
@@ -194,19 +283,6 @@ impl Model {
             max_trunk_tokens: self.settings.max_trunk_tokens.max(drafts.trunk.tokens.len() + 1),
             ..self.settings.clone()
         }
-    }
-}
-
-/// A page that no graph ran for.
-fn unread(page: &DraftedPage<'_>) -> ModelPage {
-    ModelPage {
-        regions: page.regions.iter().map(unverified).collect(),
-        trunk_cut: None,
-        stats: DecodeStats::default(),
-        seconds: BTreeMap::new(),
-        visual_tokens: 0,
-        settled: page.regions.len(),
-        notes: Vec::new(),
     }
 }
 
@@ -231,14 +307,35 @@ fn fixation(pack: &Pack, decode: &DecodeSettings) -> Result<Option<FixationSetti
     let unknown = given.iter().any(|layer| !extras.focal_layers.contains(layer));
     if extras.focal_layers.is_empty() || unknown {
         let message = format!("fixation needs focal layers; the decode graph has {:?}", extras.focal_layers);
-        let path = pack.dir.join(MANIFEST_FILE);
-        return Err(PackError::Field { path, field: "extras.focal_layers".into(), message });
+        return Err(missing_extra(pack, "focal_layers", &message));
     }
     Ok(Some(FixationSettings {
         focal_layers: decode.focal_layers.clone(),
         text_tail: extras.prefix_text,
         ..FixationSettings::new(decode.fixation)
     }))
+}
+
+/// `None` if it is off.
+fn retention(pack: &Pack, decode: &DecodeSettings) -> Result<Option<RetentionSettings>, PackError> {
+    if decode.retention >= 1.0 {
+        return Ok(None);
+    }
+    if !pack.manifest.extras.saliency {
+        return Err(missing_extra(
+            pack,
+            "saliency",
+            "--retention needs a decode graph that returns saliency",
+        ));
+    }
+    let text_tail = pack.manifest.extras.prefix_text;
+    Ok(Some(RetentionSettings { text_tail, ..RetentionSettings::new(decode.retention) }))
+}
+
+/// The pack lacks what was asked for explicitly.
+fn missing_extra(pack: &Pack, extra: &str, message: &str) -> PackError {
+    let path = pack.dir.join(MANIFEST_FILE);
+    PackError::Field { path, field: format!("extras.{extra}"), message: message.into() }
 }
 
 /// Drafts of one page and the way back from kept tokens to regions.

@@ -82,6 +82,12 @@ pub struct Extras {
     /// Last positions of the prefix that are text, not picture.
     #[serde(default)]
     pub prefix_text: usize,
+    /// The last layer of the lower prefill graph, which says what goes on.
+    #[serde(default)]
+    pub tsp_layer: Option<usize>,
+    /// The decode graph says where single rows look, in every layer.
+    #[serde(default)]
+    pub saliency: bool,
 }
 
 /// Files of the graphs, relative to the pack's folder. A graph that is missing switches its feature off.
@@ -89,7 +95,11 @@ pub struct Extras {
 #[serde(deny_unknown_fields)]
 pub struct GraphFiles {
     pub vision: String,
+    /// All layers, or the lower ones.
     pub prefill: String,
+    /// The layers above `extras.tsp_layer`.
+    #[serde(default)]
+    pub prefill_upper: Option<String>,
     pub decode: String,
     /// Multi-token head.
     #[serde(default)]
@@ -183,7 +193,7 @@ impl CoordinateRange {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecodeTable {
-    /// Tokens a row of one call, ascending; a call pads to the next.
+    /// Tokens a row of one call, ascending; the largest is the most that a row feeds at once.
     pub buckets: Vec<usize>,
     /// Most tokens of a content branch.
     pub max_tokens: usize,

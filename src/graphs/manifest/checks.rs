@@ -51,6 +51,7 @@ fn check_files(manifest: &Manifest) -> Result<(), Fault> {
         ("graphs.vision", Some(&graphs.vision)),
         ("graphs.prefill", Some(&graphs.prefill)),
         ("graphs.decode", Some(&graphs.decode)),
+        ("graphs.prefill_upper", graphs.prefill_upper.as_ref()),
         ("graphs.mtp", graphs.mtp.as_ref()),
         ("tokenizer", Some(&manifest.tokenizer)),
     ];
@@ -95,7 +96,14 @@ fn check_extras(manifest: &Manifest) -> Result<(), Fault> {
     if !ascending || focal.last().is_some_and(|&layer| layer >= manifest.dims.layers) {
         return fault("extras.focal_layers", format!("{focal:?} are not ascending layers of the decoder"));
     }
-    Ok(())
+    match (manifest.extras.tsp_layer, &manifest.graphs.prefill_upper) {
+        (Some(layer), _) if layer + 1 >= manifest.dims.layers => {
+            fault("extras.tsp_layer", format!("{layer} has no layer above it"))
+        }
+        (Some(_), None) => fault("graphs.prefill_upper", "is missing, but `extras.tsp_layer` is there"),
+        (None, Some(_)) => fault("extras.tsp_layer", "is missing, but `graphs.prefill_upper` is there"),
+        _ => Ok(()),
+    }
 }
 
 fn check_grid(grid: &FixedGrid) -> Result<(), Fault> {

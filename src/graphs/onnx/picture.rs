@@ -196,6 +196,6 @@ impl PromptGraph {
         let size = len * self.dims.kv_heads * self.dims.head_dim;
         let layers = |names: &[String]| layers_of(&outputs, names, size).map_err(fail);
         let (keys, values) = (layers(&self.keys)?, layers(&self.values)?);
-        Ok(Prefix { len, keys, values, next_order: prompt.next_order })
+        Ok(Prefix { len, keys, values, next_order: prompt.next_order, ..Prefix::default() })
     }
 }
