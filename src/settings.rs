@@ -105,6 +105,15 @@ pub enum Device {
     Cuda(Vec<u32>),
 }
 
+/// Bounds on what a worker takes, bytes; none of them changes what comes out. `None`: what is written at each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemorySettings {
+    /// Keys and values of a page; [`crate::decode::LoopSettings`]'s.
+    pub keys_and_values: Option<usize>,
+    /// A session's arena on a CUDA device; all that is free.
+    pub device: Option<usize>,
+}
+
 /// How a page is decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {

@@ -103,9 +103,9 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
 
-    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    /// Languages of pages without a text layer: `ara`, `hin,eng` [default: what the page shows].
     ///
-    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// Named as tesseract does. Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
     /// installed with the language's data; naming one that is not installed is an error.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) lang: Vec<String>,
@@ -182,6 +182,16 @@ pub(crate) struct RunArguments {
     /// Where the model runs: auto, cpu, cuda, cuda:0, cuda:0,1.
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub(crate) device: Device,
+
+    /// GiB of a CUDA device's memory that one worker's session may take [default: all of it].
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) device_memory: Option<f32>,
+
+    /// GiB for the keys and values of a page that is being decoded [default: 4].
+    ///
+    /// A page that could need more is not begun: prompt, layout and one region at their longest must fit.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) kv_memory: Option<f32>,
 
     /// Model pack: a folder, a name, or `none` [default: nano].
     ///
@@ -508,6 +518,13 @@ fn share(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
         _ => Err("expected a number above 0, at most 1".into()),
+    }
+}
+
+fn gigabytes(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(size) if (0.1..=65536.0).contains(&size) => Ok(size),
+        _ => Err("expected GiB from 0.1 to 65536".into()),
     }
 }
 
