@@ -1,10 +1,13 @@
 //! A model over one page: drafted regions go in, the regions that the model verified (or wrote) come out.
 
+mod sight;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use crate::decode::fixation::FixationSettings;
-use crate::decode::protocol::{DraftToken, KeptToken};
-use crate::decode::retention::{RetentionSettings, propagated};
+use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
+use crate::decode::retention::RetentionSettings;
 use crate::decode::{
     AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding,
     PageDrafts, decode_page, stands_unseen,
@@ -12,22 +15,28 @@ use crate::decode::{
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
-use crate::graphs::manifest::{MANIFEST_FILE, PackError, Preprocessing};
-use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use crate::graphs::manifest::{Dropped, MANIFEST_FILE, PackError};
+use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
-use crate::graphs::{GraphError, Prefix};
+use crate::graphs::{GraphError, Prefix, TokenId};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
 use crate::settings::{Acceptance, DecodeSettings};
 use crate::tokens::content::{ContentDraft, read_region};
+use crate::tokens::pages::{PageText, read_page};
 use crate::tokens::trunk::{TrunkDraft, read_head};
-use crate::vision::{PixelMapping, VisionInput, first_mapping, fixed_grid};
+use crate::vision::PixelMapping;
+
+use sight::{Propagation, Sight, SightGraphs};
+
+pub use sight::{PageInput, PictureInput};
 
 /// A pack's sessions, one set per worker.
 #[derive(Debug)]
 pub struct Model {
     pack: Pack,
+    sight: Sight,
     /// Loaded for the first page that needs them: most pages of drafts that stand need none.
     sessions: Option<Sessions>,
     options: SessionOptions,
@@ -43,8 +52,7 @@ pub struct Model {
 /// A pack's graphs, ready to run.
 #[derive(Debug)]
 struct Sessions {
-    vision: VisionGraph,
-    prefill: PrefillGraph,
+    sight: SightGraphs,
     decode: OnnxDecodeGraph,
 }
 
@@ -62,6 +70,8 @@ pub struct ModelPage {
     pub visual_tokens: usize,
     /// Regions whose draft stands whatever the model says; it was not asked.
     pub settled: usize,
+    /// What the model says about the page itself.
+    pub notes: Vec<String>,
 }
 
 /// Why the model could not read a page.
@@ -85,6 +95,8 @@ pub struct DraftedPage<'a> {
     pub dpi: f32,
     /// In reading order.
     pub regions: &'a [Region],
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
 }
 
 /// A page up to its decoding: what its decoding starts from.
@@ -94,7 +106,7 @@ pub struct PreparedPage {
     /// Nothing is settled: every stream runs.
     pub drafts: PageDrafts,
     /// What the prefix was made from.
-    pub input: VisionInput,
+    pub input: PageInput,
 }
 
 impl ModelPage {
@@ -107,13 +119,19 @@ impl ModelPage {
             seconds: BTreeMap::new(),
             visual_tokens: 0,
             settled: regions.len(),
+            notes: Vec::new(),
         }
     }
 }
 
 impl Model {
-    /// A model from `pack`, whose sessions will be as `options` say.
-    pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
+    /// A model from `pack`, whose sessions will be as `options` say. `kv_bytes`: most bytes of a page's keys and values.
+    pub fn load(
+        pack: Pack,
+        decode: &DecodeSettings,
+        kv_bytes: Option<usize>,
+        options: SessionOptions,
+    ) -> Result<Model, PackError> {
         let table = &pack.manifest.acceptance;
         let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
             Acceptance::Lossless => AcceptanceRule::Lossless,
@@ -124,8 +142,8 @@ impl Model {
             max_tokens: decode.max_tokens.unwrap_or(pack.manifest.decode.max_tokens),
             max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
             max_branches: decode.max_branches,
-            kv_budget_bytes: decode.kv_budget_bytes,
             fixation: fixation(&pack, decode)?,
+            kv_budget_bytes: kv_bytes.unwrap_or(LoopSettings::default().kv_budget_bytes),
             retention: retention(&pack, decode)?,
             guesses: GuessSettings { head: decode.drafters.mtp, ngram: decode.drafters.ngram },
             max_feed: pack.manifest.decode.buckets.last().copied().unwrap_or(1),
@@ -135,6 +153,7 @@ impl Model {
             return Err(missing_extra(&pack, "tsp_layer", "--tsp needs a prefill graph in two parts"));
         }
         Ok(Model {
+            sight: Sight::new(&pack)?,
             sessions: None,
             options,
             reads_undrafted: pack.manifest.decode.reads_undrafted || !decode.drafters.has_evidence(),
@@ -148,8 +167,7 @@ impl Model {
     fn sessions(&mut self) -> Result<&mut Sessions, PackError> {
         if self.sessions.is_none() {
             self.sessions = Some(Sessions {
-                vision: self.pack.vision_graph(self.options)?,
-                prefill: self.pack.prefill_graph(self.options)?,
+                sight: SightGraphs::load(&self.pack, self.options)?,
                 decode: self.pack.decode_graph(self.options)?,
             });
         }
@@ -171,12 +189,8 @@ impl Model {
 
     /// Everything before a page's decoding. `None` for a page without ink.
     pub fn prepare(&mut self, page: &DraftedPage<'_>) -> Result<Option<PreparedPage>, ModelError> {
-        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
-        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
-        if input.cells.is_empty() {
-            return Ok(None);
-        }
-        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, &self.settings.acceptance);
+        let Some(input) = self.sight.input(page, &self.pack)? else { return Ok(None) };
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), &self.settings.acceptance);
         drafts.settled.clear();
         let prefix = self.prefix(&input, self.tsp, &mut BTreeMap::new())?;
         Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop(), input }))
@@ -185,63 +199,59 @@ impl Model {
     /// The prefix of a page with the share `tsp` of its visual tokens in the upper layers; `seconds` gets those of the stages.
     pub fn prefix(
         &mut self,
-        input: &VisionInput,
+        input: &PageInput,
         tsp: f32,
         seconds: &mut BTreeMap<&'static str, f64>,
     ) -> Result<Prefix, ModelError> {
-        let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
-        let Sessions { vision, prefill, .. } = self.sessions()?;
-        let clock = Clock::start(threads);
-        let features = vision.run(input)?;
-        seconds.insert("vision", clock.seconds());
-        let clock = Clock::start(threads);
-        let prefix =
-            prefill.run(&features, input, &|saliency, len| propagated(saliency, len, tsp, text_tail))?;
-        seconds.insert("prefill", clock.seconds());
-        Ok(prefix)
+        let mut prefixes = self.prefixes(input, &[tsp], seconds)?;
+        Ok(prefixes.pop().expect("a prefix for each rate").0)
     }
 
     /// The prefix of a page at each of `rates`, with the seconds of its prefill, for measurements.
-    pub fn prefills(&mut self, input: &VisionInput, rates: &[f32]) -> Result<Vec<(Prefix, f64)>, ModelError> {
+    pub fn prefills(&mut self, input: &PageInput, rates: &[f32]) -> Result<Vec<(Prefix, f64)>, ModelError> {
+        self.prefixes(input, rates, &mut BTreeMap::new())
+    }
+
+    fn prefixes(
+        &mut self,
+        input: &PageInput,
+        rates: &[f32],
+        seconds: &mut BTreeMap<&'static str, f64>,
+    ) -> Result<Vec<(Prefix, f64)>, ModelError> {
         let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
-        let Sessions { vision, prefill, .. } = self.sessions()?;
-        let features = vision.run(input)?;
-        let one = |&rate: &f32| {
-            let clock = Clock::start(threads);
-            let prefix =
-                prefill.run(&features, input, &|saliency, len| propagated(saliency, len, rate, text_tail))?;
-            Ok((prefix, clock.seconds()))
-        };
-        rates.iter().map(one).collect()
+        let propagation = Propagation { rates, text_tail };
+        self.sessions()?.sight.prefixes(input, &propagation, threads, seconds)
     }
 
     /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
     /// confidence are not run: the model could not change them. A page of such streams alone runs no graph at all, nor does a
     /// page without ink.
     pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
-        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
         // Whether a draft stands does not depend on the scale, which the pixels alone can settle.
-        let mapping = first_mapping(page.raster, page.words, page.dpi, grid);
+        let mapping = self.sight.first_mapping(page, &self.pack);
         let mut drafts = self.drafts(page, mapping);
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
         if unseen || drafts.all_settled(&self.pack, &self.settings.acceptance) {
             return Ok(ModelPage::unread(page.regions));
         }
-        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
-        if input.cells.is_empty() {
+        let Some(input) = self.sight.input(page, &self.pack)? else {
             return Ok(ModelPage::unread(page.regions));
-        }
-        if input.mapping != mapping {
-            drafts = self.drafts(page, input.mapping);
+        };
+        if input.mapping() != mapping {
+            drafts = self.drafts(page, input.mapping());
         }
         let mut seconds = BTreeMap::new();
         let prefix = self.prefix(&input, self.tsp, &mut seconds)?;
         let clock = Clock::start(self.options.threads);
-        let settings = self.settings_for(&drafts);
+        let settings = LoopSettings { deadline: page.deadline, ..self.settings_for(&drafts) };
         let grammar = std::sync::Arc::clone(&self.pack.grammar);
         let graph = &mut self.sessions()?.decode;
         let decoding = decode_page(graph, &*grammar, prefix, drafts.for_loop(), &settings)?;
-        let regions = drafts.regions(page.regions, &decoding, &self.pack);
+        let PageText { regions, notes } = if self.pack.grammar.form().forks() {
+            PageText { regions: drafts.regions(page.regions, &decoding, &self.pack), notes: Vec::new() }
+        } else {
+            written_page(&decoding, page.raster, &self.pack)
+        };
         seconds.insert("decode", clock.seconds());
         let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
         Ok(ModelPage {
@@ -249,8 +259,9 @@ impl Model {
             trunk_cut,
             stats: decoding.stats,
             seconds,
-            visual_tokens: input.cells.len(),
+            visual_tokens: input.visual_tokens(),
             settled: drafts.settled.len(),
+            notes,
         })
     }
 
@@ -273,6 +284,17 @@ impl Model {
             ..self.settings.clone()
         }
     }
+}
+
+/// The page of a model that writes it as one text.
+fn written_page(decoding: &PageDecoding, raster: &Raster, pack: &Pack) -> PageText {
+    let grammar = &pack.grammar;
+    let prompt = grammar.trunk_prompt().len();
+    let written = decoding.trunk.iter().skip(prompt).map(|token| token.id);
+    let ids: Vec<TokenId> = written.take_while(|&id| !grammar.is_trunk_end(id)).collect();
+    let text = grammar.vocabulary.decode(&ids).unwrap_or_default();
+    let size = (raster.width as f32, raster.height as f32);
+    read_page(&text, grammar.form(), size, grammar.grid(), decoding.stop)
 }
 
 /// `None` if it is off.
@@ -424,6 +446,11 @@ impl Drafts {
             (None, Some(source)) => source.clone(),
             (None, None) => return None,
         };
+        let branch = match head.map_or(Dropped::Nothing, |head| head.dropped) {
+            Dropped::Nothing => branch,
+            Dropped::Content => None,
+            Dropped::Region => return None,
+        };
         Some(match branch {
             Some(branch) => {
                 let draft = draft_index.and_then(|n| self.content.get(&n));
@@ -442,3 +469,6 @@ fn all_stand(tokens: &[DraftToken], rule: &AcceptanceRule, pack: &Pack) -> bool 
 fn unverified(region: &Region) -> Region {
     Region { stop: Some(StopReason::Unverified), ..region.clone() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What a run does, as plain values. Built and validated once in `cli`, passed by reference.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How page pixels are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,23 @@ pub struct RasterSettings {
 impl Default for RasterSettings {
     fn default() -> Self {
         RasterSettings { dpi: 200.0, max_side: 3400 }
+    }
+}
+
+/// What a file and a page may cost. What stays within does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time on the clock for rendering a page, and again for reading it.
+    pub page_time: Duration,
+    /// Address space of a process that renders, MiB: room for a scan of A0 at 600 dpi and its decoder.
+    pub raster_memory: u32,
+    /// Pixels of a picture file's page. A2 at 600 dpi has 139 million.
+    pub picture_pixels: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { page_time: Duration::from_secs(120), raster_memory: 4096, picture_pixels: 200_000_000 }
     }
 }
 
@@ -33,6 +51,8 @@ pub struct Drafters {
     pub text_layer: bool,
     pub ocr: bool,
     pub table: bool,
+    /// Lines that the model's vision graph reads for sure need no recognition network.
+    pub glyph: bool,
     /// The model's multi-token head, where nothing else drafts.
     pub mtp: bool,
     /// What a stream repeats of itself, where nothing else drafts.
@@ -40,10 +60,25 @@ pub struct Drafters {
 }
 
 impl Drafters {
-    pub const ALL: Drafters =
-        Drafters { layout: true, text_layer: true, ocr: true, table: true, mtp: true, ngram: true };
-    pub const NONE: Drafters =
-        Drafters { layout: false, text_layer: false, ocr: false, table: false, mtp: false, ngram: false };
+    /// All that pay: `glyph` must be asked for.
+    pub const ALL: Drafters = Drafters {
+        layout: true,
+        text_layer: true,
+        ocr: true,
+        table: true,
+        glyph: false,
+        mtp: true,
+        ngram: true,
+    };
+    pub const NONE: Drafters = Drafters {
+        layout: false,
+        text_layer: false,
+        ocr: false,
+        table: false,
+        glyph: false,
+        mtp: false,
+        ngram: false,
+    };
 
     /// May anything but the model itself propose?
     pub fn has_evidence(&self) -> bool {
@@ -70,10 +105,21 @@ pub enum Device {
     Cuda(Vec<u32>),
 }
 
+/// Bounds on what a worker takes, bytes; none of them changes what comes out. `None`: what is written at each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemorySettings {
+    /// Keys and values of a page; [`crate::decode::LoopSettings`]'s.
+    pub keys_and_values: Option<usize>,
+    /// A session's arena on a CUDA device; all that is free.
+    pub device: Option<usize>,
+}
+
 /// How a page is decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {
     pub drafters: Drafters,
+    /// Languages of the pages, as tesseract names them; none: what the pages show.
+    pub languages: Vec<String>,
     /// `None`: what the manifest says.
     pub acceptance: Option<Acceptance>,
     /// Most tokens a content branch may write; it then stops with [`crate::page::StopReason::Budget`]. `None`: the manifest's.
@@ -88,18 +134,14 @@ pub struct DecodeSettings {
     pub tsp: f32,
     /// Share of the visual tokens that a branch keeps beside those of its box (retention), 0..1; 1 is off.
     pub retention: f32,
-    /// Bytes of keys and values that one page may hold: a worker's share of [`KV_BYTES`].
-    pub kv_budget_bytes: usize,
 }
 
-/// Bytes of keys and values of all pages that are decoded at the same time. A page of a 1 B model with 4,800 visual tokens and its
-/// largest trunk takes 2 GB in f32.
-pub const KV_BYTES: usize = 8 << 30;
 
 impl Default for DecodeSettings {
     fn default() -> Self {
         DecodeSettings {
             drafters: Drafters::ALL,
+            languages: Vec::new(),
             acceptance: None,
             max_tokens: None,
             max_branches: 255,
@@ -107,7 +149,6 @@ impl Default for DecodeSettings {
             focal_layers: None,
             tsp: 1.0,
             retention: 1.0,
-            kv_budget_bytes: KV_BYTES,
         }
     }
 }

@@ -4,6 +4,11 @@
 //! page raster (px) --[PixelMapping]--> model raster (px, padded to whole cells) --> cells [row, column] with ink
 //! ```
 
+pub mod native;
+pub mod picture;
+pub mod prompt;
+pub mod tiles;
+
 use fast_image_resize as fir;
 
 use crate::geometry::Rect;
@@ -219,8 +224,8 @@ mod tests {
 
     fn grid() -> FixedGrid {
         let manifest = crate::graphs::manifest::tests::tiny();
-        let Preprocessing::FixedGrid(grid) =
-            crate::graphs::manifest::tests::parse(&manifest).unwrap().preprocessing;
+        let preprocessing = crate::graphs::manifest::tests::parse(&manifest).unwrap().preprocessing;
+        let Preprocessing::FixedGrid(grid) = preprocessing else { panic!("a fixed grid") };
         grid
     }
 

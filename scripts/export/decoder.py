@@ -32,6 +32,7 @@ class DecoderShape:
     position_parts: int = 1
     qk_norm: bool = True
     norm_epsilon: float = 1e-6
+    qkv_bias: bool = False
 
 
 class RmsNorm(nn.Module):
@@ -62,9 +63,9 @@ class DecoderLayer(nn.Module):
         self.shape = shape
         width, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         self.attention_norm = RmsNorm(width, shape.norm_epsilon)
-        self.query = nn.Linear(width, queries, bias=False)
-        self.key = nn.Linear(width, keys, bias=False)
-        self.value = nn.Linear(width, keys, bias=False)
+        self.query = nn.Linear(width, queries, bias=shape.qkv_bias)
+        self.key = nn.Linear(width, keys, bias=shape.qkv_bias)
+        self.value = nn.Linear(width, keys, bias=shape.qkv_bias)
         self.output = nn.Linear(queries, width, bias=False)
         self.query_norm = RmsNorm(shape.head_dim, shape.norm_epsilon) if shape.qk_norm else nn.Identity()
         self.key_norm = RmsNorm(shape.head_dim, shape.norm_epsilon) if shape.qk_norm else nn.Identity()

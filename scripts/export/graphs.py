@@ -57,7 +57,7 @@ def write_upper_prefill(decoder: Decoder, causal: bool, layers, path: Path):
     write_graph(Prefill(decoder, causal, layers), inputs, names, {"hidden": {0: "V"}, "positions": {1: "V"}, **axes}, path)
 
 
-def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), saliency: bool = False):
+def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), saliency: bool = False, write=write_graph):
     """The decode graph of src/graphs/mod.rs, P = 1; rows, tokens, prefix, trunk and suffix lengths are free, zero included.
     With `focal_layers` it has the outputs for fixation, too, with `saliency` those for retention."""
     shape = decoder.shape
@@ -99,4 +99,4 @@ def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), saliency: 
         for name in (f"new_k.{layer}", f"new_v.{layer}"):
             outputs.append(name)
             dynamic[name] = {1: "R", 3: "M"}
-    write_graph(Step(decoder, focal_layers, saliency), inputs, outputs, dynamic, path)
+    write(Step(decoder, focal_layers, saliency), inputs, outputs, dynamic, path)

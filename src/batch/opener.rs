@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use super::engine::{Engine, PageSource};
 use super::identity::file_sha256;
+use super::names;
 use super::output::{Clear, OutputError, clear};
 use super::plan::PlannedFile;
 use super::resume::{Kept, kept_pages};
 use super::runner::{FileContext, Job, Message, Outbox, Shared};
-use super::worker::{deliver, failed_output};
+use super::worker::deliver;
 use crate::document::PageHeader;
+use crate::reader::PageOutput;
 use crate::settings::{Destination, Existing};
 
 /// Takes files until none is left or the run stops.
@@ -30,7 +32,7 @@ fn open_file<E: Engine>(
     index: usize,
     file: &PlannedFile,
 ) {
-    let name = file.input.name.display().to_string();
+    let name = names::text(&file.input.name);
     let begun = Instant::now();
     let opened = file_sha256(&file.input.path)
         .map_err(|error| error.to_string())
@@ -43,6 +45,11 @@ fn open_file<E: Engine>(
     };
     let page_count = source.info().page_count;
     let selected = shared.settings.pages.select(page_count);
+    let most = shared.settings.max_pages;
+    if selected.len() > most as usize {
+        let reason = format!("{} pages, more than {most} (`--max-pages`)", selected.len());
+        return outbox.send(Message::FileFailed { name, reason });
+    }
     if selected.is_empty() {
         let reason =
             format!("none of the pages asked for (`--pages {}`); it has {page_count}", shared.settings.pages);
@@ -56,7 +63,7 @@ fn open_file<E: Engine>(
     let context = FileContext {
         index,
         name,
-        output: file.folder.display().to_string(),
+        output: names::text(&file.folder),
         folder: shared.folder_of(file),
         header: PageHeader {
             docparse: env!("CARGO_PKG_VERSION").to_owned(),
@@ -123,7 +130,7 @@ impl<E: Engine> Feed<'_, '_, E> {
     }
 
     fn fail(&self, number: u32, reason: String) {
-        deliver(self.shared, self.outbox, self.file, failed_output(number, reason));
+        deliver(self.shared, self.outbox, self.file, PageOutput::failed(number, reason));
     }
 }
 

@@ -29,9 +29,9 @@ use crate::batch::stats::peak_rss_bytes;
 use crate::decode::{AcceptanceRule, PageDrafts};
 use crate::graphs::onnx::{OnnxDecodeGraph, StepExtras};
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix};
+use crate::model::PageInput;
 use crate::model::{Model, ModelError};
 use crate::reader::{Reader, ReaderError};
-use crate::vision::VisionInput;
 
 pub use report::BenchReport;
 
@@ -85,7 +85,7 @@ pub struct BenchPage {
     /// The same after token-selective propagation, by percent.
     pub prefixes: BTreeMap<u8, Prefix>,
     /// What the prefix is made from.
-    pub input: Option<VisionInput>,
+    pub input: Option<PageInput>,
     pub drafts: PageDrafts,
     pub script: Script,
 }

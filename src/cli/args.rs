@@ -79,6 +79,9 @@ pub(crate) struct ConvertArguments {
     pub(crate) run: RunArguments,
 
     #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+
+    #[command(flatten)]
     pub(crate) decode: DecodeArguments,
 
     #[command(flatten)]
@@ -99,6 +102,13 @@ pub(crate) struct InputArguments {
     /// Pages to convert: `1-3,7`, `5-`, `-3`; they count from 1.
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
+
+    /// Languages of pages without a text layer: `ara`, `hin,eng` [default: what the page shows].
+    ///
+    /// Named as tesseract does. Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// installed with the language's data; naming one that is not installed is an error.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) lang: Vec<String>,
 
     /// Password of encrypted PDFs (env `DOCPARSE_PASSWORD`).
     ///
@@ -173,6 +183,16 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub(crate) device: Device,
 
+    /// GiB of a CUDA device's memory that one worker's session may take [default: all of it].
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) device_memory: Option<f32>,
+
+    /// GiB for the keys and values of a page that is being decoded [default: 4].
+    ///
+    /// A page that could need more is not begun: prompt, layout and one region at their longest must fit.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) kv_memory: Option<f32>,
+
     /// Model pack: a folder, a name, or `none` [default: nano].
     ///
     /// A name is looked up in `models/` beside the program and in the folders above it. `none` writes the drafts (text layer,
@@ -184,14 +204,6 @@ pub(crate) struct RunArguments {
     /// Resolution at which PDF pages are rendered [default: 200, or more if the model wants it].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(36..=1200))]
     pub(crate) dpi: Option<u16>,
-
-    /// Give up on a page that takes longer than this to render.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) page_timeout: u32,
-
-    /// Give up on the pages of a file that are not begun this long after it was opened.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) file_timeout: Option<u32>,
 
     /// Convert only part I of N of the files: `2/8`.
     ///
@@ -205,14 +217,46 @@ pub(crate) struct RunArguments {
     pub(crate) fail_fast: bool,
 }
 
+/// What hostile or damaged input may cost.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Give up on a page that takes longer than this to render, or to read.
+    ///
+    /// Reading looks at the clock between its stages and between batches of lines; a page that was given up failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) page_timeout: u32,
+
+    /// Give up on the pages of a file that are not begun this long after it was opened.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) file_timeout: Option<u32>,
+
+    /// Refuse files of more pages, counted among those that `--pages` asks for.
+    ///
+    /// A file of a kilobyte can claim a million pages.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_pages: u32,
+
+    /// Refuse pictures of more than this many million pixels. A2 at 600 dpi has 139.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=4000))]
+    pub(crate) max_pixels: u32,
+
+    /// Memory that a process which renders PDF pages may take, MiB of address space.
+    ///
+    /// There is one such process for four jobs. A page that needs more fails.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..))]
+    pub(crate) raster_memory: u32,
+}
+
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, mtp, ngram.
+    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, glyph, mtp, ngram.
     ///
-    /// The first four say what stands on the page. `mtp` (the model's multi-token head, if it has one) and `ngram` (what a region
-    /// repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page alone, one
-    /// token at a time.
+    /// The first four say what stands on the page. `glyph` is not in `auto`: with a pack that offers it, lines that its vision graph
+    /// reads for sure are not read by the OCR again; it needs `ocr`. `mtp` (the model's multi-token head, if it has one) and `ngram`
+    /// (what a region repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page
+    /// alone, one token at a time.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -486,6 +530,13 @@ fn share(text: &str) -> Result<f32, String> {
     }
 }
 
+fn gigabytes(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(size) if (0.1..=65536.0).contains(&size) => Ok(size),
+        _ => Err("expected GiB from 0.1 to 65536".into()),
+    }
+}
+
 fn device(text: &str) -> Result<Device, String> {
     match text {
         "auto" => return Ok(Device::Auto),
@@ -513,14 +564,18 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "text-layer" => drafters.text_layer = true,
             "ocr" => drafters.ocr = true,
             "table" => drafters.table = true,
+            "glyph" => drafters.glyph = true,
             "mtp" => drafters.mtp = true,
             "ngram" => drafters.ngram = true,
             other => {
                 return Err(format!(
-                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, mtp, ngram"
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, glyph, mtp, ngram"
                 ));
             }
         }
+    }
+    if drafters.glyph && !drafters.ocr {
+        return Err("glyph needs ocr: lines are found, and unsure ones read, by its networks".into());
     }
     Ok(drafters)
 }
@@ -551,6 +606,7 @@ mod tests {
         assert!(device("cuda:").is_err() && device("gpu").is_err());
         let some = Drafters { ocr: true, table: true, ..Drafters::NONE };
         assert_eq!(drafters("ocr, table"), Ok(some));
-        assert!(drafters("").is_err() && drafters("ocr,glyph").is_err());
+        assert_eq!(drafters("ocr,table,glyph"), Ok(Drafters { glyph: true, ..some }));
+        assert!(drafters("").is_err() && drafters("glyph").is_err() && drafters("tesseract").is_err());
     }
 }

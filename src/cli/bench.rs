@@ -1,7 +1,6 @@
 //! `docparse bench`: decoding modes side by side. The table goes to stderr, the report to the file.
 
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 use super::args::{BenchArguments, MessageArguments};
 use super::exit::Outcome;
@@ -16,7 +15,7 @@ use crate::bench::steps::{GridSettings, Method};
 use crate::bench::{BenchError, BenchSettings, run, run_decoder};
 use crate::pdf::OpenOptions;
 use crate::reader::ReaderSettings;
-use crate::settings::{DecodeSettings, Device, ModelChoice, RasterSettings};
+use crate::settings::{DecodeSettings, Device, Limits, MemorySettings, ModelChoice, RasterSettings};
 
 /// Runs `bench`.
 pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
@@ -108,13 +107,15 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
         open: OpenOptions {
             raster: RasterSettings::default(),
             password: None,
-            page_timeout: Duration::from_secs(120),
+            limits: Limits::default(),
             program,
         },
         reader: ReaderSettings {
+            page_time: Limits::default().page_time,
             model: model.unwrap_or(ModelChoice::None),
             device: Device::Cpu,
             decode: DecodeSettings::default(),
+            memory: MemorySettings::default(),
             third_party: locate::third_party(),
             threads: arguments.threads.max(1),
             figures: false,

@@ -141,7 +141,7 @@ impl PageState<'_> {
             let draft = drafted_fork.and_then(|index| self.content_drafts.remove(&index)).unwrap_or_default();
             let runs = self.contents.len() < self.settings.max_branches;
             let max_tokens = if runs { self.settings.max_tokens } else { 0 };
-            let start = self.protocol.branch_start(trunk, fork);
+            let start = self.protocol.branch_start(trunk, fork).after(self.next_order);
             let stream =
                 Stream::new(&[self.protocol.child_token()], start, max_tokens, self.settings.max_feed);
             let branch = stream.stop().is_none().then(|| self.kv.fork(fork + sees_fork));

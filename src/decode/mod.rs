@@ -24,6 +24,7 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
 use crate::kv::{KvCache, KvLimits};
@@ -56,6 +57,8 @@ pub struct LoopSettings {
     pub first_capacity: usize,
     /// Layers that do not choose read only where the stream looked last; `None`, and graphs without focal scores: everything.
     pub fixation: Option<FixationSettings>,
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
     /// Branches keep only a part of the prefix for themselves; `None`, and graphs without saliency: everything.
     pub retention: Option<RetentionSettings>,
     /// Drafts of the model's own making.
@@ -75,6 +78,7 @@ impl Default for LoopSettings {
             kv_budget_bytes: 4 << 30,
             first_capacity: 64,
             fixation: None,
+            deadline: None,
             retention: None,
             guesses: GuessSettings::default(),
             max_feed: 512,
@@ -137,11 +141,13 @@ pub enum DecodeError {
     #[error(transparent)]
     Graph(#[from] GraphError),
     #[error(
-        "keys and values need up to {needed} bytes, {budget} are allowed: fewer `--jobs` allow more, a smaller `--max-tokens` needs less"
+        "keys and values need up to {needed} bytes, {budget} are allowed; give more with --kv-memory, or fewer --max-tokens"
     )]
     NoRoom { needed: usize, budget: usize },
     #[error("the model's protocol has no prompt for the trunk")]
     EmptyPrompt,
+    #[error("no time was left to decode it")]
+    Late,
 }
 
 /// Decodes one page after its prefix.
@@ -159,13 +165,17 @@ pub fn decode_page(
         first_capacity: settings.first_capacity,
     };
     let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
+    let next_order = prefix.next_order;
     let kv = KvCache::new(graph.dims(), prefix, limits)
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
-    let mut page = page::PageState::new(protocol, settings, kv, drafts, graph)?;
+    let mut page = page::PageState::new(protocol, settings, kv, drafts, (graph, next_order))?;
     loop {
         let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {
             return Ok(page.finish());
+        }
+        if settings.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(DecodeError::Late);
         }
         page.run(graph, call)?;
     }

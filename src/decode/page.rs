@@ -61,6 +61,8 @@ pub(super) struct PageState<'p> {
     pub(super) protocol: &'p dyn Protocol,
     pub(super) settings: &'p LoopSettings,
     pub(super) kv: KvCache,
+    /// Order of the first token after the prefix.
+    pub(super) next_order: f32,
     pub(super) trunk: Trunk,
     pub(super) contents: Vec<Content>,
     pub(super) content_drafts: BTreeMap<usize, Vec<DraftToken>>,
@@ -91,7 +93,7 @@ impl<'p> PageState<'p> {
         settings: &'p LoopSettings,
         kv: KvCache,
         drafts: PageDrafts,
-        graph: &dyn DecodeGraph,
+        (graph, next_order): (&dyn DecodeGraph, f32),
     ) -> Result<PageState<'p>, DecodeError> {
         let prompt = protocol.trunk_prompt();
         if prompt.is_empty() {
@@ -100,7 +102,7 @@ impl<'p> PageState<'p> {
         let trunk = Trunk {
             stream: Stream::new(
                 &prompt,
-                protocol.trunk_start(),
+                protocol.trunk_start().after(next_order),
                 settings.max_trunk_tokens,
                 settings.max_feed,
             ),
@@ -113,6 +115,7 @@ impl<'p> PageState<'p> {
             protocol,
             settings,
             kv,
+            next_order,
             trunk,
             contents: Vec::new(),
             content_drafts: drafts.content,

@@ -6,7 +6,7 @@ use crate::document::composed::Composed;
 use crate::document::escape::{BlockStart, inline};
 use crate::document::grid::{Grid, GridCell};
 use crate::document::lists::Mark;
-use crate::document::markup::{Block, blocks, latex, plain};
+use crate::document::markup::{Block, blocks, harmless, latex, plain};
 use crate::document::text::Writer;
 use crate::document::{ElementKind, table_html};
 use crate::page::{Kind, Markup, Source};
@@ -17,9 +17,9 @@ pub(crate) enum Piece {
     Text { kind: ElementKind, level: Option<u8>, text: Composed, markdown: String, latex: Option<String> },
 }
 
-/// Pieces of a region of `kind` whose content a model wrote with `confidence`.
-pub(crate) fn pieces(kind: Kind, markup: &Markup, confidence: f32) -> Vec<Piece> {
-    let maker = Maker { kind, confidence };
+/// Pieces of a region of `kind` whose content `source` wrote with `confidence`.
+pub(crate) fn pieces(kind: Kind, markup: &Markup, source: Source, confidence: f32) -> Vec<Piece> {
+    let maker = Maker { kind, source, confidence };
     match markup {
         Markup::Text(text) if kind == Kind::Code => maker.code(text),
         Markup::Text(text) if kind == Kind::Formula => maker.formula_text(text),
@@ -54,12 +54,13 @@ pub(crate) fn parts(text: &str, confidence: f32) -> Vec<Composed> {
 
 struct Maker {
     kind: Kind,
+    source: Source,
     confidence: f32,
 }
 
 impl Maker {
     fn whole(&self, text: &str) -> Composed {
-        Composed::whole(text, Source::Model, self.confidence)
+        Composed::whole(text, self.source, self.confidence)
     }
 
     fn piece(&self, kind: ElementKind, text: Composed, markdown: String) -> Piece {
@@ -152,7 +153,7 @@ impl Maker {
             }
             Block::Item(mark, source) => {
                 let ordered = mark.starts_with(|c: char| c.is_ascii_digit());
-                let markdown = format!("{} {source}", if ordered { &mark } else { "-" });
+                let markdown = format!("{} {}", if ordered { &mark } else { "-" }, harmless(&source));
                 let text = if ordered { format!("{mark} {}", plain(&source)) } else { plain(&source) };
                 self.known(ElementKind::ListItem, &text, markdown)
             }
@@ -175,9 +176,9 @@ impl Maker {
             Block::Paragraph(source) => match self.kind {
                 Kind::Title | Kind::Heading => vec![self.text(self.whole(&plain(&source)))],
                 Kind::Table | Kind::List | Kind::Formula | Kind::Code => {
-                    self.known(ElementKind::Paragraph, &plain(&source), source)
+                    self.known(ElementKind::Paragraph, &plain(&source), harmless(&source))
                 }
-                kind => self.known(kind.into(), &plain(&source), source),
+                kind => self.known(kind.into(), &plain(&source), harmless(&source)),
             },
         }
     }

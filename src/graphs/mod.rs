@@ -70,6 +70,9 @@ pub struct Prefix {
     pub values: Vec<Vec<f32>>,
     /// Centres of the visual tokens, (x, y) in px of the model's raster; empty where they are not known.
     pub centres: Vec<(f32, f32)>,
+    /// What is added to the orders of all tokens after it: the place after a prompt's last token; 0 where the prefix has no
+    /// order.
+    pub next_order: f32,
 }
 
 /// What token-selective propagation left to the upper layers.

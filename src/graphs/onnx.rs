@@ -6,9 +6,11 @@
 mod contract;
 mod head;
 mod page;
+mod picture;
 
 pub use head::MultiTokenHead;
 pub use page::{GlyphMap, PrefillGraph, Propagation, VisionGraph, VisionOutput};
+pub use picture::{Features, PictureGraph, PromptGraph};
 
 use std::path::{Path, PathBuf};
 

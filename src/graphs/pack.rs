@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{MANIFEST_FILE, Manifest, PackError};
-use super::onnx::{MultiTokenHead, OnnxDecodeGraph, PrefillGraph, StepExtras, VisionGraph};
+use super::onnx::{
+    MultiTokenHead, OnnxDecodeGraph, PictureGraph, PrefillGraph, PromptGraph, StepExtras, VisionGraph,
+};
 use super::runtime::SessionOptions;
 use crate::tokens::Grammar;
 use crate::tokens::vocabulary::Vocabulary;
@@ -77,6 +79,17 @@ impl Pack {
     /// The vision graph as `options` say.
     pub fn vision_graph(&self, options: impl Into<SessionOptions>) -> Result<VisionGraph, PackError> {
         VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), options)
+    }
+
+    /// The vision graph of a pack that reads a picture.
+    pub fn picture_graph(&self, options: impl Into<SessionOptions>) -> Result<PictureGraph, PackError> {
+        let path = self.dir.join(&self.manifest.graphs.vision);
+        PictureGraph::load(&path, &self.manifest.preprocessing, self.manifest.dims.hidden, options)
+    }
+
+    /// The prefill graph of a pack that reads a picture.
+    pub fn prompt_graph(&self, options: impl Into<SessionOptions>) -> Result<PromptGraph, PackError> {
+        PromptGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), options)
     }
 
     /// The prefill graph, or both of them, as `options` say.

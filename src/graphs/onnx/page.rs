@@ -188,6 +188,7 @@ impl PrefillGraph {
             keys: layers(&self.keys)?,
             values: layers(&self.values)?,
             centres: input.centres(),
+            next_order: 0.0,
         };
         if let Some(upper) = &mut self.upper {
             let saliency: Vec<f32> = values(&outputs, "saliency").map_err(fail)?;
@@ -237,7 +238,11 @@ impl UpperPrefill {
 }
 
 /// One output a layer, each of `size` numbers.
-fn layers_of(outputs: &SessionOutputs<'_>, names: &[String], size: usize) -> Result<Vec<Vec<f32>>, String> {
+pub(super) fn layers_of(
+    outputs: &SessionOutputs<'_>,
+    names: &[String],
+    size: usize,
+) -> Result<Vec<Vec<f32>>, String> {
     names
         .iter()
         .map(|name| {

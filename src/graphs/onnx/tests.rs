@@ -1,4 +1,5 @@
 mod nano;
+mod published;
 
 use std::path::PathBuf;
 
@@ -63,7 +64,7 @@ fn vision_input(pack: &Pack, page: &Expected) -> VisionInput {
             raster.rgb[(y * page.width + x0) * 3..(y * page.width + x1) * 3].fill(0);
         }
     }
-    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     fixed_grid(&raster, &[], grid.default_dpi, grid)
 }
 
@@ -255,7 +256,7 @@ fn tokens_one_by_one_over_a_suffix_are_tokens_in_one_call() {
 #[test]
 fn a_page_without_ink_has_an_empty_prefix_and_decodes() {
     let pack = Pack::load(&folder()).unwrap();
-    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&Raster::filled(64, 32, [255; 3]), &[], 136.0, grid);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
     let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();

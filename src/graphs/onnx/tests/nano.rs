@@ -79,7 +79,7 @@ fn the_nano_pack_says_what_its_weights_say() {
         rgb: picture.into_raw(),
     };
     let pack = Pack::load(&root("models/nano")).unwrap();
-    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&raster, &[], grid.default_dpi, grid);
     let cells: Vec<[usize; 2]> = input.cells.iter().map(|c| [c.row, c.column]).collect();
     assert_eq!(cells, reference.cells);
