@@ -116,6 +116,9 @@ impl Grid {
                 let suffix = if rows == 1 { String::new() } else { format!("_rows{rows}") };
                 let what = ("prefix attention of a step, everything read", "the same, narrowed");
                 let (all, some) = (self.prefix_ms(rows, plain), self.prefix_ms(rows, place));
+                // Less than nothing: the machine was too busy to tell a step with a prefix from one without.
+                let (all, some) =
+                    if some.iter().all(|ms| *ms > 0.0) { (all, some) } else { Default::default() };
                 add(format!("attention_time_{label}{suffix}"), Ratio::of(&all, &some, what, Better::Higher));
                 let what = ("a step, everything read", "the same, narrowed, choosing and gathering included");
                 let (all, some) = (self.step_ms(rows, plain), self.step_ms(rows, place));
