@@ -89,7 +89,10 @@ pub(crate) fn read_page(
     let seen = detected.as_deref().map(Seen::of).unwrap_or_default();
     let turned = raster.turned_clockwise(seen.turn);
     let language = match languages {
-        [] if seen.confidence >= SURE_SCRIPT => language_of(seen.script?, installed_languages())?,
+        // Without a script there is too little text to tell one: a formula, a figure.
+        [] if seen.confidence >= SURE_SCRIPT || seen.script.is_none() => {
+            language_of(seen.script?, installed_languages())?
+        }
         [] => best_language(&turned, deadline)?,
         named => named.join("+"),
     };
