@@ -136,6 +136,7 @@ pub struct DecodeSettings {
     pub retention: f32,
 }
 
+
 impl Default for DecodeSettings {
     fn default() -> Self {
         DecodeSettings {
