@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
-use crate::drafts::clock::Clock;
+use crate::drafts::clock::{Clock, StageStats};
+use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::draft_regions;
 use crate::drafts::words::page_words;
@@ -112,8 +113,9 @@ impl Reader {
         if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
             runtime::provider(&settings.device, worker)?;
         }
-        let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
+        let mut nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
             .with_languages(&settings.decode.languages);
+        let mut glyphs = None;
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
@@ -124,9 +126,15 @@ impl Reader {
                 }
                 let device_memory = settings.memory.device;
                 let options = SessionOptions { threads: settings.threads, provider, device_memory };
+                if settings.decode.drafters.glyph {
+                    glyphs = GlyphReader::open(&pack, options)?;
+                }
                 Some(Model::load(pack, &settings.decode, settings.memory.keys_and_values, options)?)
             }
         };
+        if settings.decode.drafters.glyph {
+            nets = nets.with_glyphs(glyphs);
+        }
         Ok(Reader { nets, model, settings: settings.clone() })
     }
 
@@ -300,9 +308,11 @@ impl Reader {
             ("recognition", nets.recognition),
             ("table", nets.table),
             ("tesseract", nets.tesseract),
+            ("glyphs", nets.glyphs),
         ];
         let mut in_networks = 0.0;
-        for (name, network) in stages {
+        let used = |stage: &(&str, StageStats)| stage.0 != "glyphs" || stage.1 != StageStats::default();
+        for (name, network) in stages.into_iter().filter(used) {
             *stats.seconds.entry(name).or_default() += network.seconds;
             *stats.counts.entry(name).or_default() += network.calls;
             in_networks += network.seconds;

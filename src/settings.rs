@@ -51,6 +51,8 @@ pub struct Drafters {
     pub text_layer: bool,
     pub ocr: bool,
     pub table: bool,
+    /// Lines that the model's vision graph reads for sure need no recognition network.
+    pub glyph: bool,
     /// The model's multi-token head, where nothing else drafts.
     pub mtp: bool,
     /// What a stream repeats of itself, where nothing else drafts.
@@ -58,10 +60,25 @@ pub struct Drafters {
 }
 
 impl Drafters {
-    pub const ALL: Drafters =
-        Drafters { layout: true, text_layer: true, ocr: true, table: true, mtp: true, ngram: true };
-    pub const NONE: Drafters =
-        Drafters { layout: false, text_layer: false, ocr: false, table: false, mtp: false, ngram: false };
+    /// All that pay: `glyph` must be asked for.
+    pub const ALL: Drafters = Drafters {
+        layout: true,
+        text_layer: true,
+        ocr: true,
+        table: true,
+        glyph: false,
+        mtp: true,
+        ngram: true,
+    };
+    pub const NONE: Drafters = Drafters {
+        layout: false,
+        text_layer: false,
+        ocr: false,
+        table: false,
+        glyph: false,
+        mtp: false,
+        ngram: false,
+    };
 
     /// May anything but the model itself propose?
     pub fn has_evidence(&self) -> bool {

@@ -103,9 +103,9 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
 
-    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    /// Languages of pages without a text layer: `ara`, `hin,eng` [default: what the page shows].
     ///
-    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// Named as tesseract does. Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
     /// installed with the language's data; naming one that is not installed is an error.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) lang: Vec<String>,
@@ -251,11 +251,12 @@ pub(crate) struct LimitArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, mtp, ngram.
+    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, glyph, mtp, ngram.
     ///
-    /// The first four say what stands on the page. `mtp` (the model's multi-token head, if it has one) and `ngram` (what a region
-    /// repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page alone, one
-    /// token at a time.
+    /// The first four say what stands on the page. `glyph` is not in `auto`: with a pack that offers it, lines that its vision graph
+    /// reads for sure are not read by the OCR again; it needs `ocr`. `mtp` (the model's multi-token head, if it has one) and `ngram`
+    /// (what a region repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page
+    /// alone, one token at a time.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -554,14 +555,18 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "text-layer" => drafters.text_layer = true,
             "ocr" => drafters.ocr = true,
             "table" => drafters.table = true,
+            "glyph" => drafters.glyph = true,
             "mtp" => drafters.mtp = true,
             "ngram" => drafters.ngram = true,
             other => {
                 return Err(format!(
-                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, mtp, ngram"
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, glyph, mtp, ngram"
                 ));
             }
         }
+    }
+    if drafters.glyph && !drafters.ocr {
+        return Err("glyph needs ocr: lines are found, and unsure ones read, by its networks".into());
     }
     Ok(drafters)
 }
@@ -592,6 +597,7 @@ mod tests {
         assert!(device("cuda:").is_err() && device("gpu").is_err());
         let some = Drafters { ocr: true, table: true, ..Drafters::NONE };
         assert_eq!(drafters("ocr, table"), Ok(some));
-        assert!(drafters("").is_err() && drafters("ocr,glyph").is_err());
+        assert_eq!(drafters("ocr,table,glyph"), Ok(Drafters { glyph: true, ..some }));
+        assert!(drafters("").is_err() && drafters("glyph").is_err() && drafters("tesseract").is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments, RunArguments};
@@ -441,6 +441,8 @@ fn check_stats_place(path: Option<&Path>) -> Result<(), Refusal> {
 fn watch_signals() -> io::Result<Arc<AtomicUsize>> {
     let number = Arc::new(AtomicUsize::new(0));
     let again = Arc::new(AtomicBool::new(false));
+    // Handled, so that a write past `ulimit -f` is an error that is reported.
+    flag::register(SIGXFSZ, Arc::default())?;
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
         flag::register(signal, Arc::clone(&again))?;

@@ -10,6 +10,9 @@ pub mod detect;
 #[cfg(test)]
 pub(crate) mod drawn;
 
+/// Text of lines by the pack's vision graph.
+pub mod glyphs;
+
 /// Regions of a page.
 pub mod layout;
 

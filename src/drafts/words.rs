@@ -303,7 +303,7 @@ fn read_lines(raster: &Raster, quads: &[Quad], places: &[Quad], nets: &mut Nets)
     let mut line = 0;
     for (quads, places) in quads.chunks(LINES_AT_ONCE).zip(places.chunks(LINES_AT_ONCE)) {
         let crops: Vec<Raster> = quads.iter().map(|q| cut_line(raster, q)).collect();
-        let Some(readings) = nets.read(&crops) else { return words };
+        let Some(readings) = nets.read_lines(crops) else { return words };
         for (place, reading) in places.iter().zip(&readings) {
             words.extend(words_of_line(place, reading, line));
             line += 1;

@@ -88,6 +88,21 @@ pub struct Extras {
     /// The decode graph says where single rows look, in every layer.
     #[serde(default)]
     pub saliency: bool,
+    /// When lines that the vision graph reads by itself may stand; without it there is no `glyph` drafter.
+    #[serde(default)]
+    pub glyph_lines: Option<GlyphLines>,
+}
+
+/// What makes a line sure that the vision graph alone read.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GlyphLines {
+    /// All but a tenth of its characters have at least this mass, 0..1.
+    pub least_mass: f32,
+    /// Mass that no character accounts for, or that characters lack, per character.
+    pub most_left_over: f32,
+    /// Shorter lines are never sure.
+    pub least_characters: usize,
 }
 
 /// Files of the graphs, relative to the pack's folder. A graph that is missing switches its feature off.
