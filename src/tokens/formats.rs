@@ -18,12 +18,12 @@ pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option
             || id == grammar.child_token()
     };
     let end = ids.iter().position(leaked).unwrap_or(ids.len());
-    let text = grammar.vocabulary.decode(&ids[..end]).ok()?;
-    let text = text.trim();
-    if text.is_empty() || grammar.no_content().iter().any(|nothing| nothing == text) {
+    let decoded = grammar.vocabulary.decode(&ids[..end]).ok()?;
+    let text: String =
+        decoded.trim().chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    if text.is_empty() || grammar.no_content().contains(&text) {
         return None;
     }
-    let text = text.to_owned();
     Some(match format {
         ContentFormat::Text | ContentFormat::GroundedWords | ContentFormat::GroundedSteps => {
             Markup::Text(text)
