@@ -134,7 +134,7 @@ fn kept_tokens() -> impl Strategy<Value = Vec<KeptToken>> {
         id,
         probability: 0.5,
         source: Source::Model,
-        origin: origin.map(Into::into),
+        origin,
     });
     prop::collection::vec(token, 0..60)
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
-use crate::drafts::clock::Clock;
+use crate::drafts::clock::{Clock, StageStats};
+use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::draft_regions;
 use crate::drafts::words::page_words;
@@ -18,7 +19,7 @@ use crate::graphs::runtime::{self, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
 use crate::page::{Link, PageEvidence, Region, StopReason};
 use crate::raster::Raster;
-use crate::settings::{DecodeSettings, Device, ModelChoice};
+use crate::settings::{DecodeSettings, Device, MemorySettings, ModelChoice};
 
 /// What a reader needs to know; the same for all workers of a run.
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub struct ReaderSettings {
     pub model: ModelChoice,
     pub device: Device,
     pub decode: DecodeSettings,
+    pub memory: MemorySettings,
     /// A page that takes longer is given up.
     pub page_time: Duration,
     /// Folder of the small third-party models.
@@ -111,8 +113,9 @@ impl Reader {
         if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
             runtime::provider(&settings.device, worker)?;
         }
-        let nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
+        let mut nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
             .with_languages(&settings.decode.languages);
+        let mut glyphs = None;
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
@@ -121,10 +124,17 @@ impl Reader {
                 if let Some(note) = note.filter(|_| worker == 0) {
                     tracing::info!("running on the CPU: {note}");
                 }
-                let options = SessionOptions { threads: settings.threads, provider };
-                Some(Model::load(pack, &settings.decode, options)?)
+                let device_memory = settings.memory.device;
+                let options = SessionOptions { threads: settings.threads, provider, device_memory };
+                if settings.decode.drafters.glyph {
+                    glyphs = GlyphReader::open(&pack, options)?;
+                }
+                Some(Model::load(pack, &settings.decode, settings.memory.keys_and_values, options)?)
             }
         };
+        if settings.decode.drafters.glyph {
+            nets = nets.with_glyphs(glyphs);
+        }
         Ok(Reader { nets, model, settings: settings.clone() })
     }
 
@@ -264,6 +274,7 @@ impl Reader {
                     *stats.seconds.entry(stage).or_default() += seconds;
                 }
                 count_decoding(&read, stats);
+                stats.warnings.extend(read.notes.iter().cloned());
                 let partial = read.trunk_cut.map(|stop| match stop {
                     StopReason::Loop => "the layout stream looped".into(),
                     _ => "the layout stream ran out of its token budget".into(),
@@ -297,9 +308,11 @@ impl Reader {
             ("recognition", nets.recognition),
             ("table", nets.table),
             ("tesseract", nets.tesseract),
+            ("glyphs", nets.glyphs),
         ];
         let mut in_networks = 0.0;
-        for (name, network) in stages {
+        let used = |stage: &(&str, StageStats)| stage.0 != "glyphs" || stage.1 != StageStats::default();
+        for (name, network) in stages.into_iter().filter(used) {
             *stats.seconds.entry(name).or_default() += network.seconds;
             *stats.counts.entry(name).or_default() += network.calls;
             in_networks += network.seconds;

@@ -51,11 +51,39 @@ pub struct Drafters {
     pub text_layer: bool,
     pub ocr: bool,
     pub table: bool,
+    /// Lines that the model's vision graph reads for sure need no recognition network.
+    pub glyph: bool,
+    /// The model's multi-token head, where nothing else drafts.
+    pub mtp: bool,
+    /// What a stream repeats of itself, where nothing else drafts.
+    pub ngram: bool,
 }
 
 impl Drafters {
-    pub const ALL: Drafters = Drafters { layout: true, text_layer: true, ocr: true, table: true };
-    pub const NONE: Drafters = Drafters { layout: false, text_layer: false, ocr: false, table: false };
+    /// All that pay: `glyph` must be asked for.
+    pub const ALL: Drafters = Drafters {
+        layout: true,
+        text_layer: true,
+        ocr: true,
+        table: true,
+        glyph: false,
+        mtp: true,
+        ngram: true,
+    };
+    pub const NONE: Drafters = Drafters {
+        layout: false,
+        text_layer: false,
+        ocr: false,
+        table: false,
+        glyph: false,
+        mtp: false,
+        ngram: false,
+    };
+
+    /// May anything but the model itself propose?
+    pub fn has_evidence(&self) -> bool {
+        self.layout || self.text_layer || self.ocr || self.table
+    }
 }
 
 /// Where the model comes from.
@@ -77,6 +105,15 @@ pub enum Device {
     Cuda(Vec<u32>),
 }
 
+/// Bounds on what a worker takes, bytes; none of them changes what comes out. `None`: what is written at each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemorySettings {
+    /// Keys and values of a page; [`crate::decode::LoopSettings`]'s.
+    pub keys_and_values: Option<usize>,
+    /// A session's arena on a CUDA device; all that is free.
+    pub device: Option<usize>,
+}
+
 /// How a page is decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {
@@ -93,6 +130,10 @@ pub struct DecodeSettings {
     pub fixation: f32,
     /// Layers that choose them; `None`: found on each page.
     pub focal_layers: Option<Vec<usize>>,
+    /// Share of the visual tokens that prefill carries past its choosing layer (token-selective propagation), 0..1; 1 is off.
+    pub tsp: f32,
+    /// Share of the visual tokens that a branch keeps beside those of its box (retention), 0..1; 1 is off.
+    pub retention: f32,
 }
 
 impl Default for DecodeSettings {
@@ -105,6 +146,8 @@ impl Default for DecodeSettings {
             max_branches: 255,
             fixation: 1.0,
             focal_layers: None,
+            tsp: 1.0,
+            retention: 1.0,
         }
     }
 }

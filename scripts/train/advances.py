@@ -1,14 +1,14 @@
 """Stage 5: how wide each character is, relative to the mean one. `python -m scripts.train.advances`
 
 From the real pages: the distance from a character's left edge to the next one's in the same word, over the mean of the word's, averaged
-over words in proportional type. Writes data/advances.json, a number per character of the alphabet ("unknown" last).
+over words in proportional type. Writes data/alphabet/advances.json, a number per character of the alphabet ("unknown" last).
 """
 import json
 
 import numpy as np
 
 from .page_characters import LINE_END, SPACE
-from .settings import DATA, REAL_PAGES, is_test
+from .settings import REAL_PAGES, VOCABULARY, is_test
 from .vocabulary import Vocabulary
 
 PAGES, FEWEST = 1500, 30
@@ -27,7 +27,7 @@ def words(characters: np.ndarray):
 
 
 def main():
-    vocabulary = Vocabulary(json.loads((DATA / "characters.json").read_text()))
+    vocabulary = Vocabulary(json.loads((VOCABULARY / "characters.json").read_text()))
     total, count = np.zeros(vocabulary.glyphs), np.zeros(vocabulary.glyphs)
     pages = [path for path in sorted(REAL_PAGES.glob("*.npy")) if not is_test(path.stem)][:PAGES]
     for path in pages:
@@ -40,7 +40,7 @@ def main():
                 total[token] += step
                 count[token] += 1
     advances = np.where(count >= FEWEST, total / np.maximum(1, count), 1.0)
-    (DATA / "advances.json").write_text(json.dumps([round(float(value), 3) for value in advances]))
+    (VOCABULARY / "advances.json").write_text(json.dumps([round(float(value), 3) for value in advances]))
     print({chr(code): round(float(value), 2) for code, value in zip(vocabulary.characters[:94], advances, strict=False)})
 
 

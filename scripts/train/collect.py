@@ -9,7 +9,7 @@ import json
 import shutil
 from pathlib import Path
 
-from .settings import DATA, RUNS
+from .settings import RUNS, VOCABULARY
 
 
 def newest_check(folder: Path) -> dict:
@@ -28,7 +28,7 @@ def main():
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in ("characters.json", "advances.json"):
-        shutil.copy(DATA / name, arguments.folder / name)
+        shutil.copy(VOCABULARY / name, arguments.folder / name)
     shutil.copy(RUNS / arguments.vision_run / "vision.safetensors", arguments.folder)
     shutil.copy(RUNS / arguments.decoder_run / "decoder.safetensors", arguments.folder)
     about = {"vision": newest_check(RUNS / arguments.vision_run), "decoder": newest_check(RUNS / arguments.decoder_run)}

@@ -24,18 +24,25 @@ def bilinear_masses(x, y, height: int, width: int, least: float = LEAST_SHARE):
     return tuple(np.concatenate([part[i] for part in parts]) for i in range(4))
 
 
-def mass_loss(logits, entries, background_weight: float):
-    """Cross-entropy of `logits [B, C, h, w]` against `entries [B, K, 3]` = slot, class, mass (0 = unused).
+def mass_loss(vision, features, entries, background_weight: float, share: float = 0.25):
+    """Cross-entropy of the glyph logits on `features [B, C, h, w]` against `entries [B, K, 3]` = slot, class, mass (0 = unused).
 
-    What is left of a slot's unit of mass belongs to class 0, "none", whose part of the loss is weighted.
+    What is left of a slot's unit of mass belongs to class 0, "none", whose part of the loss is weighted. Of the slots without any mass
+    only a random `share` is looked at: logits of all classes for every slot would take a quarter of the time.
     """
-    batch, classes = logits.shape[:2]
-    logprobs = logits.flatten(2).log_softmax(1)
-    slots = logprobs.shape[2]
-    slot, class_, mass = entries[..., 0].long(), entries[..., 1].long(), entries[..., 2]
-    full = torch.zeros(batch, slots).scatter_add_(1, slot, mass)
-    mass = mass / full.gather(1, slot).clamp(min=1)
-    row = (torch.arange(batch)[:, None] * slots + slot).flatten()
-    chosen = logprobs.transpose(1, 2).reshape(batch * slots, classes)[row, class_.flatten()].view_as(mass)
-    none = logprobs[:, 0] * (1 - full).clamp(min=0)
-    return -((mass * chosen).sum() + background_weight * none.sum()) / mass.sum().clamp(min=1)
+    batch, _, height, width = features.shape
+    slots = height * width * 2
+    used = entries[..., 2] > 0
+    slot = (torch.arange(batch)[:, None] * slots + entries[..., 0].long())[used]
+    class_, mass = entries[..., 1].long()[used], entries[..., 2][used]
+    full = torch.zeros(batch * slots).scatter_add_(0, slot, mass)
+    empty = full == 0
+    chosen = torch.nonzero(~empty | (torch.rand(batch * slots) < share))[:, 0]
+    # Left slots, then right ones: each side has a head of its own.
+    chosen = torch.cat([chosen[chosen % 2 == side] for side in (0, 1)])
+    place = torch.zeros(batch * slots, dtype=torch.int64)
+    place[chosen] = torch.arange(len(chosen))
+    logprobs = vision.slot_logits(features, chosen).log_softmax(1)
+    mass = mass / full[slot].clamp(min=1)
+    none = logprobs[:, 0] * (1 - full[chosen]).clamp(min=0) * torch.where(empty[chosen], 1 / share, 1.0)
+    return -((mass * logprobs[place[slot], class_]).sum() + background_weight * none.sum()) / mass.sum().clamp(min=1)

@@ -7,12 +7,12 @@ from safetensors.torch import load_file
 from scripts.export.decoder import DecoderShape
 
 from .reader import HEAD_DIM, Reader
-from .settings import DATA, SETTINGS
+from .settings import SETTINGS, VOCABULARY
 from .vision import Vision
 from .vocabulary import Vocabulary
 
 
-def load_vocabulary(folder: Path = DATA) -> Vocabulary:
+def load_vocabulary(folder: Path = VOCABULARY) -> Vocabulary:
     """From `characters.json` and `advances.json` of a folder."""
     advances = json.loads((folder / "advances.json").read_text())
     return Vocabulary(json.loads((folder / "characters.json").read_text()), advances)

@@ -4,6 +4,7 @@
 text layer. `--scanned` degrades the pages first, always in the same way.
 """
 import argparse
+import heapq
 import random
 from pathlib import Path
 
@@ -19,36 +20,58 @@ from .settings import REAL_PAGES, SETTINGS, is_test
 from .vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, true_none
 from .vocabulary import Vocabulary
 
-LEAST_MASS = 0.5
+# A character needs so much mass of its class, and so much of all classes, in its window.
+LEAST_CLASS_MASS, LEAST_MASS = 0.25, 0.5
 
 
-def read_characters(vision: Vision, grey: np.ndarray) -> np.ndarray:
-    """Grey page 0..1 -> rows (x, y, character, mass), px.
-
-    A character's mass lies on the four slots around its centre: take the 2 x 2 window with most mass of one class, read its centre of mass,
-    take one unit off, go on.
-    """
+def glyph_masses(vision: Vision, grey: np.ndarray) -> np.ndarray:
+    """Grey page 0..1 -> mass of every character in every slot `[glyphs, rows, columns]`."""
     height, width = grey.shape
     ink = np.zeros((-(-height // CELL_HEIGHT) * CELL_HEIGHT, -(-width // CELL_WIDTH) * CELL_WIDTH), np.float32)
     ink[:height, :width] = 1 - grey
     with torch.no_grad():
         probabilities = vision(torch.from_numpy(ink)[None, None])[1][0].softmax(0).numpy()
     none = true_none(probabilities[0], SETTINGS["vision"]["background_weight"])
-    masses = probabilities[1:] * ((1 - none) / np.maximum(1e-6, 1 - probabilities[0]))
-    padded = np.pad(masses, ((0, 0), (1, 1), (1, 1)))
+    return probabilities[1:] * ((1 - none) / np.maximum(1e-6, 1 - probabilities[0]))
+
+
+def take(window: np.ndarray, class_: int, mass: float):
+    """Takes a character off `window [glyphs, 2, 2]` in place: a unit of mass in all, spread as its own class is, which gives what it has."""
+    wanted = window[class_] / max(mass, 1.0) if mass > 1 else window[class_] / mass
+    own = np.minimum(window[class_], wanted)
+    window[class_] -= own
+    others = window.sum(0)
+    window *= 1 - np.minimum(1, (wanted - own) / np.maximum(others, 1e-6))
+
+
+def read_characters(vision: Vision, grey: np.ndarray) -> np.ndarray:
+    """Grey page 0..1 -> rows (x, y, character, mass), px.
+
+    A character's mass lies on the four slots around its centre: take the 2 x 2 window with most mass of one class, read its centre of mass,
+    take one unit off, go on. Where the net wavers between classes, the unit is taken off all of them.
+    """
+    padded = np.pad(glyph_masses(vision, grey), ((0, 0), (1, 1), (1, 1)))
     windows = padded[:, :-1, :-1] + padded[:, 1:, :-1] + padded[:, :-1, 1:] + padded[:, 1:, 1:]
-    candidates = np.argwhere(windows > LEAST_MASS)
-    candidates = candidates[np.argsort(-windows[tuple(candidates.T)])]
+    heap = [(-float(windows[tuple(at)]), *map(int, at)) for at in np.argwhere(windows > LEAST_CLASS_MASS)]
+    heapq.heapify(heap)
     found = []
-    for class_, row, column in candidates:
-        window = padded[class_, row : row + 2, column : column + 2]
-        mass = float(window.sum())
-        if mass <= LEAST_MASS:
+    while heap:
+        known, class_, row, column = heapq.heappop(heap)
+        window = padded[:, row : row + 2, column : column + 2]
+        own = window[class_]
+        mass = float(own.sum())
+        if mass <= LEAST_CLASS_MASS or window.sum() <= LEAST_MASS:
             continue
-        x = (column - 0.5 + (window[:, 1].sum() - window[:, 0].sum()) / mass / 2 + 0.5) * SLOT_WIDTH
-        y = (row - 0.5 + (window[1].sum() - window[0].sum()) / mass / 2 + 0.5) * SLOT_HEIGHT
+        if mass < -known - 1e-4:
+            heapq.heappush(heap, (-mass, class_, row, column))
+            continue
+        x = (column - 0.5 + (own[:, 1].sum() - own[:, 0].sum()) / mass / 2 + 0.5) * SLOT_WIDTH
+        y = (row - 0.5 + (own[1].sum() - own[0].sum()) / mass / 2 + 0.5) * SLOT_HEIGHT
         found.append((x, y, class_, min(1.0, mass)))
-        window -= window * min(1.0, 1 / mass)
+        take(window, class_, mass)
+        left = float(window[class_].sum())
+        if left > LEAST_CLASS_MASS:
+            heapq.heappush(heap, (-left, class_, row, column))
     return np.array(found).reshape(-1, 4)
 
 

@@ -10,6 +10,7 @@ DOCUMENTS = DATA / "documents"
 FONTS = DATA / "fonts"
 REAL_PAGES = DATA / "real"
 SYNTHETIC_PAGES = DATA / "synthetic"
+VOCABULARY = DATA / "alphabet"
 PROSE = DATA / "prose.txt"
 
 

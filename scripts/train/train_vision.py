@@ -18,9 +18,10 @@ from .degrade import degrade, tilt
 from .glyph_targets import bilinear_masses, mass_loss
 from .loading import floats, load_vocabulary, new_vision
 from .page_characters import SPACE
+from .page_samples import page_paths
 from .read_glyphs import error_rates, held_out_pages
 from .run import TrainingRun
-from .settings import REAL_PAGES, SETTINGS, SYNTHETIC_PAGES, is_test
+from .settings import SETTINGS
 from .vision import SLOT_WIDTH
 from .vocabulary import Vocabulary
 
@@ -41,25 +42,30 @@ class Crops(torch.utils.data.IterableDataset):
 
     def __iter__(self):
         random_, noise = random.Random(self.seed), np.random.default_rng(self.seed)
-        real, synthetic = ([p.with_suffix("") for p in sorted(d.glob("*.npy")) if not is_test(p.stem)] for d in (REAL_PAGES, SYNTHETIC_PAGES))
         while True:
-            page = random_.choice(synthetic if synthetic and random_.random() < OPTIONS["synthetic_share"] else real)
-            characters = np.load(f"{page}.npy")
-            characters = characters[(characters[:, 0] > SPACE) & (characters[:, 0] < 0x110000)]
-            if len(characters) < FEWEST_CHARACTERS:
-                continue
-            picture = Image.open(f"{page}.png").convert("L")
-            for _ in range(3):
-                yield self.crop(picture, characters, random_, noise)
+            # Read anew from time to time: other stages may still be adding pages.
+            real, synthetic = page_paths(test=False)
+            for _ in range(1000):
+                page = random_.choice(synthetic if synthetic and random_.random() < OPTIONS["synthetic_share"] else real)
+                characters = np.load(f"{page}.npy")
+                characters = characters[(characters[:, 0] > SPACE) & (characters[:, 0] < 0x110000)]
+                if len(characters) < FEWEST_CHARACTERS:
+                    continue
+                picture = Image.open(f"{page}.png").convert("L")
+                for _ in range(3):
+                    yield self.crop(picture, characters, random_, noise)
 
     def crop(self, picture, characters, random_, noise):
         height, width = OPTIONS["crop"]
         centres = np.stack([characters[:, 1] + characters[:, 3], characters[:, 2] + characters[:, 4]], 1) / 2
-        for _ in range(5):
+        # Most of the time the fullest of a few places: empty paper teaches little.
+        places = []
+        for _ in range(random_.choice((1, 4, 4))):
             left, top = random_.randint(0, max(0, picture.width - width)), random_.randint(0, max(0, picture.height - height))
             near = centres - (left, top)
-            if ((near >= 0) & (near < (width, height))).all(1).sum() >= FEWEST_CHARACTERS:
-                break
+            places.append((int(((near >= 0) & (near < (width, height))).all(1).sum()), left, top))
+        _, left, top = max(places)
+        near = centres - (left, top)
         canvas = Image.new("L", (width, height), 255)
         canvas.paste(picture.crop((left, top, min(picture.width, left + width), min(picture.height, top + height))), (0, 0))
         if random_.random() < 0.15:
@@ -89,7 +95,7 @@ def train(run: TrainingRun, vocabulary: Vocabulary, minutes: float):
         done = min(1.0, run.seconds / (minutes * 60))
         rate = OPTIONS["learning_rate"] * min(1, (run.step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
         run.set_rate(rate)
-        loss = mass_loss(run.model(ink)[1], entries, OPTIONS["background_weight"])
+        loss = mass_loss(run.model, run.model.trunk(ink), entries, OPTIONS["background_weight"])
         run.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(run.model.parameters(), 2.0)

@@ -4,7 +4,7 @@ The fill colour of every region's text carries the region's number in the low th
 character. Figures are bracketed by two marks of 1 pt in the region's colour.
 """
 from .typst_math import equation
-from .typst_text import number, phrase, quote, sentence
+from .typst_text import Prose, number, quote
 
 SERIF = (
     "New Computer Modern", "Libertinus Serif", "Liberation Serif", "EB Garamond", "TeX Gyre Termes", "TeX Gyre Pagella", "TeX Gyre Schola",
@@ -22,6 +22,8 @@ CODE_LINES = (
     "let {a} = {b}({c});", "if {a} > {b}:", "return {a} + {c}", "def {a}({b}, {c}):", "for {a} in {b}: print({c})", "{a}.{b}({c!r})",
     "#include <{a}.h>", "{a}[{c}] = {b};", "// {a} {b}",
 )  # fmt: skip
+# Families without Greek or Cyrillic letters.
+LATIN_ONLY = ("TeX Gyre", "Caladea", "New Computer Modern", "Inconsolata")
 # Text that belongs to no region.
 NO_REGION = 511
 
@@ -31,6 +33,7 @@ class TypstDocument:
 
     def __init__(self, random_):
         self.random_, self.regions = random_, []
+        self.prose = Prose(random_)
         self.ink = random_.choice(INKS)
         self.headings, self.tables, self.figures = [0, 0, 0], 0, 0
         self.numbered = random_.random() < 0.5
@@ -65,7 +68,7 @@ class TypstDocument:
         random_ = self.random_
         level = random_.choice((1, 2, 2, 3))
         region = self.region("heading", level=level)
-        title = phrase(random_, random_.randint(1, 6)).title()
+        title = self.prose.phrase(random_.randint(1, 6)).title()
         if self.numbered:
             self.headings[level - 1] += 1
             self.headings[level:] = [0] * (3 - level)
@@ -76,11 +79,11 @@ class TypstDocument:
 
     def paragraph(self) -> str:
         region = self.region("text")
-        return f"#par[{self.text(sentence(self.random_), region)}]\n"
+        return f"#par[{self.text(self.prose.sentence(), region)}]\n"
 
     def item_list(self) -> str:
         random_, region = self.random_, self.region("list")
-        items = ",".join("[" + self.text(sentence(random_, 3, 22), region) + "]" for _ in range(random_.randint(2, 6)))
+        items = ",".join("[" + self.text(self.prose.sentence(3, 22), region) + "]" for _ in range(random_.randint(2, 6)))
         shape = f"indent:{random_.choice((0, 0.5, 1))}em,tight:{random_.choice(('true', 'false'))}"
         mark = f"text(fill:{self.colour(region)})"
         if random_.random() < 0.4:
@@ -98,11 +101,11 @@ class TypstDocument:
             row = []
             for x in range(columns):
                 if y == 0 and header:
-                    row.append(phrase(random_, random_.randint(1, 2)).title())
+                    row.append(self.prose.phrase(random_.randint(1, 2)).title())
                 elif random_.random() < 0.05:
                     row.append("")
                 else:
-                    row.append(phrase(random_, random_.randint(1, 3)) if worded[x] else number(random_))
+                    row.append(self.prose.phrase(random_.randint(1, 3)) if worded[x] else number(random_))
             rows.append(row)
         return rows, header
 
@@ -128,7 +131,7 @@ class TypstDocument:
 
     def caption(self, label: str) -> str:
         random_, region = self.random_, self.region("caption")
-        text = label + random_.choice((": ", ". ", " – ")) + sentence(random_, 4, 22)
+        text = label + random_.choice((": ", ". ", " – ")) + self.prose.sentence(4, 22)
         return f"#align({random_.choice(('center', 'left'))})[#text(size:0.9em,fill:{self.colour(region)})[#{quote(text)}]]"
 
     def captioned_table(self) -> str:
@@ -170,7 +173,7 @@ class TypstDocument:
 
     def code(self) -> str:
         random_ = self.random_
-        word = lambda: phrase(random_, 1).lower().strip(".,")  # noqa: E731
+        word = lambda: self.prose.phrase(1).lower().strip(".,")  # noqa: E731
         lines = []
         for _ in range(random_.randint(2, 8)):
             line = random_.choice(CODE_LINES).format(a=word(), b=word(), c=random_.randint(0, 99))
@@ -191,13 +194,13 @@ class TypstDocument:
         place = lambda: random_.choice(("left", "center", "right"))  # noqa: E731
         if random_.random() < 0.5:
             region = self.region("header")
-            text = quote(phrase(random_, random_.randint(2, 7)))
+            text = quote(self.prose.phrase(random_.randint(2, 7)))
             options += f",header:align({place()},text(size:0.85em,fill:{self.colour(region)})[#{text}])"
         kind = random_.random()
         if kind < 0.75:
             region = self.region("page_number" if kind < 0.6 else "footer")
             form = random_.choice(("{}", "Page {}", "– {} –", "{} / 24", "[{}]"))
-            text = quote(form.format(random_.randint(1, 400)) if kind < 0.6 else phrase(random_, random_.randint(3, 9)))
+            text = quote(form.format(random_.randint(1, 400)) if kind < 0.6 else self.prose.phrase(random_.randint(3, 9)))
             options += f",footer:align({place()},text(size:0.85em,fill:{self.colour(region)})[#{text}])"
         return options
 
@@ -205,17 +208,18 @@ class TypstDocument:
         random_ = self.random_
         region = self.region("title")
         look = f'size:{random_.uniform(1.5, 2.3):.2f}em,weight:"bold",fill:{self.colour(region)}'
-        text = f"#align({random_.choice(('center', 'center', 'left'))})[#text({look})[#{quote(phrase(random_, random_.randint(3, 10)).title())}]]"
+        text = f"#align({random_.choice(('center', 'center', 'left'))})[#text({look})[#{quote(self.prose.phrase(random_.randint(3, 10)).title())}]]"
         if random_.random() < 0.6:
             region = self.region("text")
-            names = ", ".join(phrase(random_, 2).title() for _ in range(random_.randint(1, 4)))
+            names = ", ".join(self.prose.phrase(2).title() for _ in range(random_.randint(1, 4)))
             text += f"\n#align(center)[#text(fill:{self.colour(region)})[#{quote(names)}]]"
         return text
 
     def source(self) -> str:
         random_ = self.random_
         margins = f"margin:(x:{random_.uniform(30, 85):.0f}pt,y:{random_.uniform(30, 85):.0f}pt)"
-        font = quote(random_.choice(SERIF if random_.random() < 0.6 else SANS))
+        families = [name for name in (SERIF if random_.random() < 0.6 else SANS) if self.prose.latin or not name.startswith(LATIN_ONLY)]
+        font = quote(random_.choice(families))
         parts = [
             f"#set page(width:{self.width}pt,height:{self.height}pt,{margins}{self.running_matter()})",
             f"#set text(font:{font},size:{random_.uniform(8.5, 12):.2f}pt,fill:{self.colour(NO_REGION)},"

@@ -1,4 +1,5 @@
 """The vision graph: a small convolutional net that says which character has its centre where."""
+import torch
 from torch import nn
 from torch.nn import functional
 
@@ -40,8 +41,18 @@ class Vision(nn.Module):
         self.body = nn.Sequential(*[Residual(last, 1 + i % 2) for i in range(blocks)])
         self.head = nn.Conv2d(last, 2 * (glyphs + 1), 1)
 
+    def trunk(self, ink):
+        return self.body(self.down(self.stem(ink)))
+
+    def slot_logits(self, features, slots):
+        """Logits `[N, glyphs + 1]` of `slots`, counted over batch, rows and columns: all left ones first, then all right ones."""
+        rows = features.permute(0, 2, 3, 1).flatten(0, 2)
+        weight, bias = self.head.weight.view(2, self.glyphs + 1, -1), self.head.bias.view(2, -1)
+        sides = [rows[slots[slots % 2 == side] // 2] @ weight[side].T + bias[side] for side in (0, 1)]
+        return torch.cat(sides)
+
     def forward(self, ink):
-        features = self.body(self.down(self.stem(ink)))
+        features = self.trunk(ink)
         logits = self.head(features)
         batch, _, height, width = logits.shape
         # Two slots a feature position, left and right.

@@ -26,7 +26,7 @@ impl PageSettings<'_> {
             "docparse": env!("CARGO_PKG_VERSION"),
             "dpi": self.raster.dpi,
             "max_side": self.raster.max_side,
-            "drafts": [drafters.layout, drafters.text_layer, drafters.ocr, drafters.table],
+            "drafts": [drafters.layout, drafters.text_layer, drafters.ocr, drafters.table, drafters.glyph, drafters.mtp, drafters.ngram],
             "accept": self.decode.acceptance.map(|acceptance| match acceptance {
                 Acceptance::Lossless => "lossless",
                 Acceptance::Trust => "trust",
@@ -36,6 +36,8 @@ impl PageSettings<'_> {
             "languages": self.decode.languages,
             "fixation": self.decode.fixation,
             "focal_layers": self.decode.focal_layers,
+            "tsp": self.decode.tsp,
+            "retention": self.decode.retention,
             "figures": self.output.figures,
             "running_matter": self.output.running_matter,
             "third_party": self.third_party,

@@ -125,6 +125,7 @@ impl PageSource for FakeSource {
             scale: 1.0,
             turn: 0,
             words: Vec::new(),
+            glyphs: Vec::new(),
             rules: Rules::default(),
             links: Vec::new(),
             picture_share: 0.0,

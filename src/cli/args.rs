@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
-    Bench(BenchArguments),
+    Bench(Box<BenchArguments>),
 }
 
 /// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.
@@ -103,9 +103,9 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
 
-    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    /// Languages of pages without a text layer: `ara`, `hin,eng` [default: what the page shows].
     ///
-    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// Named as tesseract does. Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
     /// installed with the language's data; naming one that is not installed is an error.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) lang: Vec<String>,
@@ -183,6 +183,16 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub(crate) device: Device,
 
+    /// GiB of a CUDA device's memory that one worker's session may take [default: all of it].
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) device_memory: Option<f32>,
+
+    /// GiB for the keys and values of a page that is being decoded [default: 4].
+    ///
+    /// A page that could need more is not begun: prompt, layout and one region at their longest must fit.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) kv_memory: Option<f32>,
+
     /// Model pack: a folder, a name, or `none` [default: nano].
     ///
     /// A name is looked up in `models/` beside the program and in the folders above it. `none` writes the drafts (text layer,
@@ -241,9 +251,12 @@ pub(crate) struct LimitArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may propose text and layout: auto, none, or a list of layout, text-layer, ocr, table.
+    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, glyph, mtp, ngram.
     ///
-    /// With `none` the model reads the page alone.
+    /// The first four say what stands on the page. `glyph` is not in `auto`: with a pack that offers it, lines that its vision graph
+    /// reads for sure are not read by the OCR again; it needs `ocr`. `mtp` (the model's multi-token head, if it has one) and `ngram`
+    /// (what a region repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page
+    /// alone, one token at a time.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -264,6 +277,14 @@ pub(crate) struct DecodeArguments {
     /// Layers that choose where to look, comma-separated [default: found on each page].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) focal_layers: Vec<usize>,
+
+    /// Share of the page that prefill carries past the layer that chooses it; 1 = all of it.
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = share)]
+    pub(crate) tsp: f32,
+
+    /// Share of the page that a region keeps beside its own box once its first tokens are written; 1 = all.
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = share)]
+    pub(crate) retention: f32,
 }
 
 #[derive(Args, Debug, Default)]
@@ -377,9 +398,27 @@ pub(crate) struct BenchArguments {
     pub(crate) prefix: usize,
 
     /// Shares of the visual tokens, in percent, at which decoding with fixation is measured.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20,5",
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5,20",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) fixation: Vec<u8>,
+
+    /// Shares that prefill carries on, in percent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "50",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) tsp: Vec<u8>,
+
+    /// Shares that a region keeps, in percent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) retention: Vec<u8>,
+
+    /// Write the curves to DIR as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
+
+    /// Put another runtime's figures (written by `scripts/bench_peer.py`) beside them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peer: Option<PathBuf>,
 
     /// Where the report is written.
     #[arg(long, value_name = "FILE")]
@@ -482,6 +521,13 @@ fn share(text: &str) -> Result<f32, String> {
     }
 }
 
+fn gigabytes(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(size) if (0.1..=65536.0).contains(&size) => Ok(size),
+        _ => Err("expected GiB from 0.1 to 65536".into()),
+    }
+}
+
 fn device(text: &str) -> Result<Device, String> {
     match text {
         "auto" => return Ok(Device::Auto),
@@ -509,10 +555,18 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "text-layer" => drafters.text_layer = true,
             "ocr" => drafters.ocr = true,
             "table" => drafters.table = true,
+            "glyph" => drafters.glyph = true,
+            "mtp" => drafters.mtp = true,
+            "ngram" => drafters.ngram = true,
             other => {
-                return Err(format!("`{other}` is not one of auto, none, layout, text-layer, ocr, table"));
+                return Err(format!(
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, glyph, mtp, ngram"
+                ));
             }
         }
+    }
+    if drafters.glyph && !drafters.ocr {
+        return Err("glyph needs ocr: lines are found, and unsure ones read, by its networks".into());
     }
     Ok(drafters)
 }
@@ -543,6 +597,7 @@ mod tests {
         assert!(device("cuda:").is_err() && device("gpu").is_err());
         let some = Drafters { ocr: true, table: true, ..Drafters::NONE };
         assert_eq!(drafters("ocr, table"), Ok(some));
-        assert!(drafters("").is_err() && drafters("ocr,glyph").is_err());
+        assert_eq!(drafters("ocr,table,glyph"), Ok(Drafters { glyph: true, ..some }));
+        assert!(drafters("").is_err() && drafters("glyph").is_err() && drafters("tesseract").is_err());
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments};
+use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments, RunArguments};
 use super::exit::Outcome;
 use super::locate;
 use super::report::{self, Report};
@@ -29,7 +29,8 @@ use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
 use crate::settings::{
-    DecodeSettings, Destination, Existing, Format, Limits, ModelChoice, OutputSettings, RasterSettings,
+    DecodeSettings, Destination, Existing, Format, Limits, MemorySettings, ModelChoice, OutputSettings,
+    RasterSettings,
 };
 
 /// Why nothing is converted at all.
@@ -163,6 +164,7 @@ fn prepare(
             device: arguments.run.device.clone(),
             decode,
             page_time: limits.page_time,
+            memory: memory_settings(&arguments.run),
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
@@ -332,6 +334,8 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         max_tokens: arguments.max_tokens.map(|tokens| tokens as usize),
         fixation: arguments.fixation,
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
+        tsp: arguments.tsp,
+        retention: arguments.retention,
         ..DecodeSettings::default()
     }
 }
@@ -358,6 +362,11 @@ fn installed(third_party: &Path, ocr: bool) -> Vec<(String, u64)> {
     let languages = if ocr { installed_languages() } else { &[] };
     found.extend(languages.iter().map(|name| (format!("tesseract {name}"), 0)));
     found
+}
+
+fn memory_settings(typed: &RunArguments) -> MemorySettings {
+    let bytes = |gibibytes: f32| (f64::from(gibibytes) * f64::from(1 << 30)) as usize;
+    MemorySettings { keys_and_values: typed.kv_memory.map(bytes), device: typed.device_memory.map(bytes) }
 }
 
 fn limits(typed: &LimitArguments) -> Limits {

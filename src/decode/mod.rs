@@ -4,13 +4,17 @@
 //! drafts propose; what stands is kept, then the model's own token. Under [`AcceptanceRule::Lossless`] the tokens are those of
 //! decoding without drafts, whatever the drafts, the row limit or the memory.
 
+mod advance;
 mod call;
 mod content;
 pub mod fixation;
 mod guard;
+mod guesses;
 mod layout;
+mod looking;
 mod page;
 pub mod protocol;
+pub mod retention;
 mod scheduler;
 mod stats;
 mod stream;
@@ -27,7 +31,9 @@ use crate::kv::{KvCache, KvLimits};
 use crate::page::StopReason;
 
 use fixation::FixationSettings;
+pub use guesses::{GuessCount, GuessSettings, Guesser};
 use protocol::{DraftToken, KeptToken, Protocol};
+use retention::RetentionSettings;
 
 pub use stats::DecodeStats;
 pub use verify::{AcceptanceRule, Accepted, Proposal, Scores, stands_unseen, verify};
@@ -53,6 +59,12 @@ pub struct LoopSettings {
     pub fixation: Option<FixationSettings>,
     /// When the page is given up.
     pub deadline: Option<Instant>,
+    /// Branches keep only a part of the prefix for themselves; `None`, and graphs without saliency: everything.
+    pub retention: Option<RetentionSettings>,
+    /// Drafts of the model's own making.
+    pub guesses: GuessSettings,
+    /// Most tokens that a stream feeds in one call.
+    pub max_feed: usize,
 }
 
 impl Default for LoopSettings {
@@ -67,6 +79,9 @@ impl Default for LoopSettings {
             first_capacity: 64,
             fixation: None,
             deadline: None,
+            retention: None,
+            guesses: GuessSettings::default(),
+            max_feed: 512,
         }
     }
 }
@@ -125,7 +140,9 @@ pub struct PageDecoding {
 pub enum DecodeError {
     #[error(transparent)]
     Graph(#[from] GraphError),
-    #[error("keys and values need up to {needed} bytes, {budget} are allowed")]
+    #[error(
+        "keys and values need up to {needed} bytes, {budget} are allowed; give more with --kv-memory, or fewer --max-tokens"
+    )]
     NoRoom { needed: usize, budget: usize },
     #[error("the model's protocol has no prompt for the trunk")]
     EmptyPrompt,
@@ -148,9 +165,10 @@ pub fn decode_page(
         first_capacity: settings.first_capacity,
     };
     let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
+    let next_order = prefix.next_order;
     let kv = KvCache::new(graph.dims(), prefix, limits)
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
-    let mut page = page::PageState::new(protocol, settings, kv, drafts, graph.focal_layers())?;
+    let mut page = page::PageState::new(protocol, settings, kv, drafts, (graph, next_order))?;
     loop {
         let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {

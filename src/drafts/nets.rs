@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::clock::{Clock, StageStats};
 use super::detect::Detector;
+use super::glyphs::GlyphReader;
 use super::layout::{LayoutMaps, LayoutNet, THRESHOLD, regions};
 use super::recognise::{Reading, Recogniser};
 use super::table_net::TableNet;
@@ -34,6 +35,8 @@ pub struct NetStats {
     pub table: StageStats,
     /// On the clock: the program runs in a process of its own.
     pub tesseract: StageStats,
+    /// Calls are the lines that were kept.
+    pub glyphs: StageStats,
 }
 
 /// A network that may not be there.
@@ -80,6 +83,7 @@ pub struct Nets {
     detector: Slot<Detector>,
     recogniser: Slot<Recogniser>,
     table: Slot<TableNet>,
+    glyphs: Option<GlyphReader>,
     stats: NetStats,
     warnings: Vec<String>,
     deadline: Option<Instant>,
@@ -97,6 +101,7 @@ impl Nets {
             detector: Slot::new(drafters.ocr),
             recogniser: Slot::new(drafters.ocr),
             table: Slot::new(drafters.table),
+            glyphs: None,
             stats: NetStats::default(),
             warnings: Vec::new(),
             deadline: None,
@@ -141,6 +146,16 @@ impl Nets {
         self.deadline.is_none_or(|deadline| Instant::now() < deadline).then_some(())
     }
 
+    /// Lines are to be read by `glyphs` first; without one, that is said.
+    pub fn with_glyphs(mut self, glyphs: Option<GlyphReader>) -> Self {
+        if glyphs.is_none() {
+            self.warnings
+                .push("drafter off: glyph: no model, or one that does not offer to read lines".into());
+        }
+        self.glyphs = glyphs;
+        self
+    }
+
     /// What the layout network sees; `None` without it.
     pub fn layout_maps(&mut self, raster: &Raster, words: &[Word]) -> Option<LayoutMaps> {
         self.in_time()?;
@@ -170,6 +185,21 @@ impl Nets {
         let result = self.recogniser()?.read(crops);
         count(&mut self.stats.recognition, &clock, crops.len() as u64);
         self.checked(result)
+    }
+
+    /// Readings of crops of upright lines: by the glyph reader where it is sure, else as [`Nets::read`].
+    pub fn read_lines(&mut self, crops: Vec<Raster>) -> Option<Vec<Reading>> {
+        let Some(glyphs) = &mut self.glyphs else { return self.read(&crops) };
+        let clock = Clock::start(self.threads);
+        let result = glyphs.read(&crops);
+        let mut readings = self.checked(result).unwrap_or_else(|| vec![None; crops.len()]);
+        let sure = readings.iter().filter(|r| r.is_some()).count();
+        count(&mut self.stats.glyphs, &clock, sure as u64);
+        let unsure: Vec<Raster> =
+            crops.into_iter().zip(&readings).filter(|(_, r)| r.is_none()).map(|(crop, _)| crop).collect();
+        let mut others = self.read(&unsure)?.into_iter();
+        readings.iter_mut().filter(|r| r.is_none()).for_each(|r| *r = others.next());
+        Some(readings.into_iter().flatten().collect())
     }
 
     /// The recognition network, for its alphabet; `None` if it is off.

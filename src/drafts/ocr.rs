@@ -2,7 +2,7 @@
 
 use super::recognise::{ReadChar, Reading};
 use crate::geometry::Rect;
-use crate::page::{Source, Word};
+use crate::page::Word;
 use crate::raster::Raster;
 use crate::raster::quad::Quad;
 
@@ -56,9 +56,10 @@ pub(crate) fn words_of_line(quad: &Quad, reading: &Reading, line: u32) -> Vec<Wo
             line,
             glue: false,
             confidence: part.iter().map(|c| c.confidence).sum::<f32>() / part.len() as f32,
-            source: Source::Ocr,
+            source: reading.source,
             link: None,
             suspicious: 0.0,
+            latex: None,
         })
     };
     characters.split(|c| c.character.is_whitespace()).filter_map(word).collect()
@@ -67,11 +68,12 @@ pub(crate) fn words_of_line(quad: &Quad, reading: &Reading, line: u32) -> Vec<Wo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::Source;
 
     fn reading(text: &str, confidence: f32) -> Reading {
         let n = text.chars().count() as f32;
         let place = |(i, character)| ReadChar { character, x: (i as f32 + 0.5) / n, confidence };
-        Reading { characters: text.chars().enumerate().map(place).collect(), confidence }
+        Reading { characters: text.chars().enumerate().map(place).collect(), confidence, source: Source::Ocr }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use ndarray::{ArrayView2, Ix3};
 use super::network::{Network, output};
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
+use crate::page::Source;
 use crate::raster::Raster;
 use crate::raster::planes::{Normalisation, write_planes};
 
@@ -38,11 +39,19 @@ pub struct ReadChar {
 }
 
 /// What stands in one line.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     pub characters: Vec<ReadChar>,
     /// Mean of the characters' probabilities; 0 for none.
     pub confidence: f32,
+    /// Who read it: [`Source::Ocr`] or [`Source::Glyph`].
+    pub source: Source,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Reading { characters: Vec::new(), confidence: 0.0, source: Source::Ocr }
+    }
 }
 
 impl Reading {
@@ -153,7 +162,7 @@ fn decode(probabilities: &ArrayView2<'_, f32>, filled: f32, alphabet: &[String])
         }
         last = class;
     }
-    Reading { characters, confidence: sum / kept.max(1) as f32 }
+    Reading { characters, confidence: sum / kept.max(1) as f32, source: Source::Ocr }
 }
 
 /// Index and value of the largest; the first of equal ones. In lanes, so that it runs at memory speed.

@@ -226,6 +226,7 @@ fn words_of_table(table: &str) -> Vec<Word> {
             source: Source::Tesseract,
             link: None,
             suspicious: 0.0,
+            latex: None,
         });
     }
     words

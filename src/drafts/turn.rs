@@ -110,7 +110,11 @@ mod tests {
 
     fn reading(good: bool) -> Reading {
         let confidence = if good { 0.95 } else { 0.4 };
-        Reading { characters: vec![ReadChar { character: 'x', x: 0.5, confidence }; 20], confidence }
+        Reading {
+            characters: vec![ReadChar { character: 'x', x: 0.5, confidence }; 20],
+            confidence,
+            ..Reading::default()
+        }
     }
 
     fn quad(x: f32, y: f32, w: f32, h: f32) -> Quad {

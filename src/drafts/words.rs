@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::mathematics::write_inline;
 use super::nets::Nets;
 use super::ocr::{cut_line, words_of_line};
 use super::recognise::Reading;
@@ -59,6 +60,7 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
     let page = |raster: Raster, words: Vec<Word>, text_layer: TextLayer| PageWords {
         raster,
         words,
+        glyphs: Vec::new(),
         rules: evidence.rules.clone(),
         turn: evidence.turn % 4,
         skew_deg: 0.0,
@@ -66,12 +68,18 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
         from_layer: matches!(text_layer, TextLayer::Used | TextLayer::Incomplete),
     };
     let (text_layer, better_than_nothing) = match verdict {
-        Verdict::Complete => return page(evidence.raster, words, TextLayer::Used),
+        Verdict::Complete => {
+            let words = write_inline(&words, &evidence.glyphs, &evidence.rules);
+            return PageWords { glyphs: evidence.glyphs, ..page(evidence.raster, words, TextLayer::Used) };
+        }
         Verdict::Partial(missing) => {
-            let mut all = words;
+            let mut all = write_inline(&words, &evidence.glyphs, &evidence.rules);
             let added = read_lines(&evidence.raster, &missing, &missing, nets);
             all.extend(added.into_iter().map(|w| Word { line: w.line + OCR_LINES, ..w }));
-            return page(evidence.raster, all, TextLayer::Incomplete);
+            return PageWords {
+                glyphs: evidence.glyphs,
+                ..page(evidence.raster, all, TextLayer::Incomplete)
+            };
         }
         Verdict::Absent => (TextLayer::None, false),
         Verdict::Garbage => (TextLayer::Garbage, false),
@@ -116,6 +124,7 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
         )
     };
     PageWords {
+        glyphs: Vec::new(),
         raster: read.levelled.unwrap_or_else(|| upright.raster.into_owned()),
         words: read.words,
         rules,
@@ -132,6 +141,7 @@ fn read_by_tesseract(page: TesseractPage, evidence: &PageEvidence, text_layer: T
     PageWords {
         raster,
         words,
+        glyphs: Vec::new(),
         rules: turned_rules(&evidence.rules, turn, w, h),
         turn: (evidence.turn + turn) % 4,
         skew_deg: 0.0,
@@ -293,7 +303,7 @@ fn read_lines(raster: &Raster, quads: &[Quad], places: &[Quad], nets: &mut Nets)
     let mut line = 0;
     for (quads, places) in quads.chunks(LINES_AT_ONCE).zip(places.chunks(LINES_AT_ONCE)) {
         let crops: Vec<Raster> = quads.iter().map(|q| cut_line(raster, q)).collect();
-        let Some(readings) = nets.read(&crops) else { return words };
+        let Some(readings) = nets.read_lines(crops) else { return words };
         for (place, reading) in places.iter().zip(&readings) {
             words.extend(words_of_line(place, reading, line));
             line += 1;

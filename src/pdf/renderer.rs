@@ -213,6 +213,7 @@ fn evidence(number: u32, reply: Reply, rgb: Vec<u8>) -> Result<PageEvidence, Str
         scale: page.scale,
         turn: page.turn,
         words: layer.words,
+        glyphs: layer.glyphs,
         rules: page.rules,
         links: page.links,
         picture_share: page.picture_share,

@@ -39,7 +39,7 @@ impl Bench {
     fn new() -> Bench {
         docparse::graphs::runtime::environment().expect("`scripts/setup` was run");
         let pack = Pack::load(&repository("models/nano")).expect("the pack is whole");
-        let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+        let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
         let options = OpenOptions {
             raster: RasterSettings { dpi: grid.default_dpi, ..RasterSettings::default() },
             password: None,
@@ -82,7 +82,7 @@ impl Bench {
 /// Vision and prefill from new sessions.
 fn prefill(pack: &Pack, input: &VisionInput) -> Prefix {
     let vision = pack.vision_graph(1).expect("a graph").run(input).expect("features");
-    pack.prefill_graph(1).expect("a graph").run(&vision, input).expect("a prefix")
+    pack.prefill_graph(1).expect("a graph").run(&vision, input, &|_, _| None).expect("a prefix")
 }
 
 fn ids(tokens: &[KeptToken]) -> Vec<TokenId> {
@@ -122,6 +122,7 @@ fn alone(
     let empty = || vec![nothing.as_slice(); dims.layers];
     let input = StepInput {
         wants_focal: false,
+        watched: &[],
         tokens: &tokens,
         positions: &positions,
         rows: 1,

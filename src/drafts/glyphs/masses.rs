@@ -1,0 +1,224 @@
+//! Characters off the vision graph's masses.
+//!
+//! A character's unit of mass lies on the four slots around its centre, in shares by how near they are (bilinear). So: take the 2 x 2
+//! window with most mass of one class, read its centre of mass, take a unit of mass off, go on. Where the net wavers between
+//! classes, the unit is taken off all of them.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Mass of its class that a character needs in its window.
+const LEAST_OF_CLASS: f32 = 0.25;
+/// Mass of all classes that it needs there.
+const LEAST: f32 = 0.5;
+/// Masses below this are left out of a slot.
+const NOTHING: f32 = 0.004;
+
+/// Masses of one picture's slots; of each slot only the classes that it may hold.
+#[derive(Clone, Debug)]
+pub(super) struct Masses {
+    rows: usize,
+    columns: usize,
+    /// `(class, mass)` by slot, row by row.
+    slots: Vec<Vec<(u16, f32)>>,
+}
+
+/// A character that was found; places in slots, from the left upper corner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Found {
+    pub x: f32,
+    pub y: f32,
+    pub class: u16,
+    /// Mass of its class, at most 1.
+    pub mass: f32,
+}
+
+/// A window that may hold a character, ordered by mass. Row and column count from -1: a window may reach over the edge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Candidate {
+    mass: f32,
+    class: u16,
+    row: isize,
+    column: isize,
+}
+
+impl Eq for Candidate {}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let place = |c: &Candidate| (c.row, c.column, c.class);
+        self.mass.total_cmp(&other.mass).then_with(|| place(other).cmp(&place(self)))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Masses {
+    /// `mass(class, row, column)` for classes `1..classes`.
+    pub(super) fn new(
+        rows: usize,
+        columns: usize,
+        classes: usize,
+        mass: impl Fn(usize, usize, usize) -> f32,
+    ) -> Self {
+        let mut slots = vec![Vec::new(); rows * columns];
+        for class in 1..classes.min(usize::from(u16::MAX)) {
+            for row in 0..rows {
+                for column in 0..columns {
+                    let value = mass(class, row, column);
+                    if value > NOTHING {
+                        slots[row * columns + column].push((class as u16, value));
+                    }
+                }
+            }
+        }
+        Masses { rows, columns, slots }
+    }
+
+    /// The mass that is left, of all classes.
+    pub(super) fn total(&self) -> f32 {
+        self.slots.iter().flatten().map(|(_, mass)| mass).sum()
+    }
+
+    /// Takes the characters out, surest first.
+    pub(super) fn take_characters(&mut self) -> Vec<Found> {
+        let mut candidates = self.candidates();
+        let mut found = Vec::new();
+        while let Some(candidate) = candidates.pop() {
+            let Candidate { class, row, column, .. } = candidate;
+            let own = self.window(row, column).map(|slot| self.mass_at(slot, class));
+            let mass: f32 = own.iter().sum();
+            let whole: f32 =
+                self.window(row, column).into_iter().flatten().map(|slot| self.sum_at(slot)).sum();
+            if mass <= LEAST_OF_CLASS || whole <= LEAST {
+                continue;
+            }
+            if mass < candidate.mass - 1e-4 {
+                candidates.push(Candidate { mass, ..candidate });
+                continue;
+            }
+            let lean = |plus: f32, minus: f32| 0.5 * (plus - minus) / mass;
+            found.push(Found {
+                x: column as f32 + 1.0 + lean(own[1] + own[3], own[0] + own[2]),
+                y: row as f32 + 1.0 + lean(own[2] + own[3], own[0] + own[1]),
+                class,
+                mass: mass.min(1.0),
+            });
+            self.take_unit(row, column, class, own, mass);
+            let left: f32 = self.window(row, column).map(|slot| self.mass_at(slot, class)).iter().sum();
+            if left > LEAST_OF_CLASS {
+                candidates.push(Candidate { mass: left, ..candidate });
+            }
+        }
+        found
+    }
+
+    /// Slots of the window whose left upper slot is at `row`, `column`; `None` outside.
+    fn window(&self, row: isize, column: isize) -> [Option<usize>; 4] {
+        [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(down, right)| {
+            let (row, column) = (usize::try_from(row + down).ok()?, usize::try_from(column + right).ok()?);
+            (row < self.rows && column < self.columns).then_some(row * self.columns + column)
+        })
+    }
+
+    fn mass_at(&self, slot: Option<usize>, class: u16) -> f32 {
+        slot.and_then(|slot| self.slots[slot].iter().find(|(c, _)| *c == class))
+            .map_or(0.0, |(_, mass)| *mass)
+    }
+
+    fn sum_at(&self, slot: usize) -> f32 {
+        self.slots[slot].iter().map(|(_, mass)| mass).sum()
+    }
+
+    fn candidates(&self) -> BinaryHeap<Candidate> {
+        let mut heap = BinaryHeap::new();
+        let mut sums: Vec<(u16, f32)> = Vec::new();
+        for row in -1..self.rows as isize {
+            for column in -1..self.columns as isize {
+                sums.clear();
+                for slot in self.window(row, column).into_iter().flatten() {
+                    for &(class, mass) in &self.slots[slot] {
+                        match sums.iter_mut().find(|(c, _)| *c == class) {
+                            Some((_, sum)) => *sum += mass,
+                            None => sums.push((class, mass)),
+                        }
+                    }
+                }
+                let enough = sums.iter().filter(|(_, mass)| *mass > LEAST_OF_CLASS);
+                heap.extend(enough.map(|&(class, mass)| Candidate { mass, class, row, column }));
+            }
+        }
+        heap
+    }
+
+    /// Takes a unit of mass off a window, spread as the class's `own` mass is: off the class, and what it lacks off the others.
+    fn take_unit(&mut self, row: isize, column: isize, class: u16, own: [f32; 4], mass: f32) {
+        for (slot, own) in self.window(row, column).into_iter().zip(own) {
+            let Some(slot) = slot else { continue };
+            let wanted = own / mass;
+            let given = own.min(wanted);
+            let others = self.sum_at(slot) - own;
+            let kept = if others > 0.0 { 1.0 - ((wanted - given) / others).min(1.0) } else { 0.0 };
+            for (c, mass) in &mut self.slots[slot] {
+                *mass = if *c == class { own - given } else { *mass * kept };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Masses of characters `(class, x, y, mass)`, centres in slots.
+    fn masses(rows: usize, columns: usize, characters: &[(usize, f32, f32, f32)]) -> Masses {
+        Masses::new(rows, columns, 9, |class, row, column| {
+            let near = |at: f32, slot: usize| (1.0 - (at - (slot as f32 + 0.5)).abs()).max(0.0);
+            characters.iter().filter(|c| c.0 == class).map(|c| c.3 * near(c.1, column) * near(c.2, row)).sum()
+        })
+    }
+
+    #[test]
+    fn characters_come_back_where_they_were_put() {
+        let mut page = masses(4, 12, &[(3, 2.3, 1.7, 1.0), (5, 6.5, 1.5, 0.9), (3, 9.0, 2.2, 1.0)]);
+        let mut found = page.take_characters();
+        found.sort_by(|a, b| a.x.total_cmp(&b.x));
+        assert_eq!(found.iter().map(|f| f.class).collect::<Vec<_>>(), [3, 5, 3]);
+        for (f, (x, y)) in found.iter().zip([(2.3, 1.7), (6.5, 1.5), (9.0, 2.2)]) {
+            assert!((f.x - x).abs() < 0.02 && (f.y - y).abs() < 0.02, "{f:?}");
+        }
+        assert!(page.total() < 0.05);
+    }
+
+    #[test]
+    fn neighbours_of_one_class_are_two() {
+        let found = masses(3, 8, &[(4, 3.0, 1.5, 1.0), (4, 4.0, 1.5, 1.0)]).take_characters();
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_character_of_which_the_net_is_unsure_is_one() {
+        let mut page = masses(3, 8, &[(4, 3.2, 1.5, 0.55), (6, 3.2, 1.5, 0.4)]);
+        let found = page.take_characters();
+        assert_eq!(found.iter().map(|f| f.class).collect::<Vec<_>>(), [4]);
+        assert!(page.total() < 0.05, "the rest of the unit is gone: {}", page.total());
+    }
+
+    #[test]
+    fn little_mass_is_no_character() {
+        let mut page = masses(3, 8, &[(4, 3.2, 1.5, 0.3)]);
+        assert!(page.take_characters().is_empty());
+        assert!((page.total() - 0.3).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_character_at_the_edge_is_found() {
+        let found = masses(2, 4, &[(2, 0.3, 0.4, 1.0)]).take_characters();
+        assert_eq!(found.len(), 1);
+        assert!((0.0..0.6).contains(&found[0].x), "{found:?}");
+    }
+}
