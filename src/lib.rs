@@ -67,3 +67,6 @@ pub mod bench;
 
 /// Elements, pages and documents, and their Markdown and JSON forms.
 pub mod document;
+
+#[cfg(test)]
+mod fuzz;

@@ -121,6 +121,7 @@ pub(crate) mod tests {
             source: Source::TextLayer,
             link: None,
             suspicious: 0.0,
+            latex: None,
         }
     }
 

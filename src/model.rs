@@ -1,41 +1,58 @@
 //! A model over one page: drafted regions go in, the regions that the model verified (or wrote) come out.
 
+mod sight;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use crate::decode::fixation::FixationSettings;
-use crate::decode::protocol::{DraftToken, KeptToken};
+use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
+use crate::decode::retention::{RetentionSettings, propagated};
 use crate::decode::{
-    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, LoopSettings, PageDecoding, PageDrafts,
-    decode_page, stands_unseen,
+    AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding,
+    PageDrafts, decode_page, stands_unseen,
 };
 use crate::drafts::clock::Clock;
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
-use crate::graphs::manifest::{MANIFEST_FILE, PackError, Preprocessing};
-use crate::graphs::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use crate::graphs::manifest::{Dropped, MANIFEST_FILE, PackError};
+use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
-use crate::graphs::{GraphError, Prefix};
+use crate::graphs::{GraphError, Prefix, TokenId};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
-use crate::settings::{Acceptance, DecodeSettings, Drafters};
+use crate::settings::{Acceptance, DecodeSettings};
 use crate::tokens::content::{ContentDraft, read_region};
+use crate::tokens::pages::{PageText, read_page};
 use crate::tokens::trunk::{TrunkDraft, read_head};
-use crate::vision::{PixelMapping, fixed_grid};
+use crate::vision::PixelMapping;
+
+pub use sight::PageInput;
+use sight::{Preparation, Sight};
 
 /// A pack's sessions, one set per worker.
 #[derive(Debug)]
 pub struct Model {
     pack: Pack,
-    vision: VisionGraph,
-    prefill: PrefillGraph,
-    decode: OnnxDecodeGraph,
+    preparation: Preparation,
+    /// Loaded for the first page that needs them: most pages of drafts that stand need none.
+    sessions: Option<Sessions>,
+    options: SessionOptions,
     settings: LoopSettings,
+    /// Share of the visual tokens that goes on to the upper layers.
+    tsp: f32,
     /// The token budget was given on the command line: drafts are cut by it too.
     budget_is_users: bool,
     /// Streams without a draft are run.
     reads_undrafted: bool,
-    threads: usize,
+}
+
+/// A pack's graphs, ready to run.
+#[derive(Debug)]
+struct Sessions {
+    sight: Sight,
+    decode: OnnxDecodeGraph,
 }
 
 /// What the model made of a page.
@@ -52,6 +69,8 @@ pub struct ModelPage {
     pub visual_tokens: usize,
     /// Regions whose draft stands whatever the model says; it was not asked.
     pub settled: usize,
+    /// What the model says about the page itself.
+    pub notes: Vec<String>,
 }
 
 /// Why the model could not read a page.
@@ -61,6 +80,8 @@ pub enum ModelError {
     Graph(#[from] GraphError),
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    #[error(transparent)]
+    Pack(#[from] PackError),
 }
 
 /// A page and what was drafted for it.
@@ -73,6 +94,8 @@ pub struct DraftedPage<'a> {
     pub dpi: f32,
     /// In reading order.
     pub regions: &'a [Region],
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
 }
 
 /// A page up to its decoding: what its decoding starts from.
@@ -81,10 +104,27 @@ pub struct PreparedPage {
     pub prefix: Prefix,
     /// Nothing is settled: every stream runs.
     pub drafts: PageDrafts,
+    /// What the prefix was made from.
+    pub input: PageInput,
+}
+
+impl ModelPage {
+    /// A page for which no graph ran.
+    fn unread(regions: &[Region]) -> ModelPage {
+        ModelPage {
+            regions: regions.iter().map(unverified).collect(),
+            trunk_cut: None,
+            stats: DecodeStats::default(),
+            seconds: BTreeMap::new(),
+            visual_tokens: 0,
+            settled: regions.len(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 impl Model {
-    /// Loads the sessions of `pack` as `options` say.
+    /// A model from `pack`, whose sessions will be as `options` say.
     pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
         let table = &pack.manifest.acceptance;
         let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
@@ -97,19 +137,34 @@ impl Model {
             max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
             max_branches: decode.max_branches,
             fixation: fixation(&pack, decode)?,
+            retention: retention(&pack, decode)?,
+            guesses: GuessSettings { head: decode.drafters.mtp, ngram: decode.drafters.ngram },
+            max_feed: pack.manifest.decode.buckets.last().copied().unwrap_or(1),
             ..LoopSettings::default()
         };
-        let reads_undrafted = pack.manifest.decode.reads_undrafted || decode.drafters == Drafters::NONE;
+        if decode.tsp < 1.0 && pack.manifest.extras.tsp_layer.is_none() {
+            return Err(missing_extra(&pack, "tsp_layer", "--tsp needs a prefill graph in two parts"));
+        }
         Ok(Model {
-            vision: pack.vision_graph(options)?,
-            prefill: pack.prefill_graph(options)?,
-            decode: pack.decode_graph(options)?,
+            preparation: Preparation::new(&pack)?,
+            sessions: None,
+            options,
+            reads_undrafted: pack.manifest.decode.reads_undrafted || !decode.drafters.has_evidence(),
             pack,
             settings,
+            tsp: decode.tsp,
             budget_is_users: decode.max_tokens.is_some(),
-            reads_undrafted,
-            threads: options.threads,
         })
+    }
+
+    fn sessions(&mut self) -> Result<&mut Sessions, PackError> {
+        if self.sessions.is_none() {
+            self.sessions = Some(Sessions {
+                sight: Sight::load(&self.pack, self.options)?,
+                decode: self.pack.decode_graph(self.options)?,
+            });
+        }
+        Ok(self.sessions.as_mut().expect("they were just loaded"))
     }
 
     pub fn pack(&self) -> &Pack {
@@ -117,8 +172,8 @@ impl Model {
     }
 
     /// The decoder itself, for measurements.
-    pub fn decoder(&mut self) -> &mut OnnxDecodeGraph {
-        &mut self.decode
+    pub fn decoder(&mut self) -> Result<&mut OnnxDecodeGraph, PackError> {
+        Ok(&mut self.sessions()?.decode)
     }
 
     pub fn loop_settings(&self) -> &LoopSettings {
@@ -127,52 +182,67 @@ impl Model {
 
     /// Everything before a page's decoding. `None` for a page without ink.
     pub fn prepare(&mut self, page: &DraftedPage<'_>) -> Result<Option<PreparedPage>, ModelError> {
-        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
-        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
-        if input.cells.is_empty() {
-            return Ok(None);
-        }
-        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, &self.settings.acceptance);
+        let Some(input) = self.preparation.input(page, &self.pack)? else { return Ok(None) };
+        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), &self.settings.acceptance);
         drafts.settled.clear();
-        let vision = self.vision.run(&input)?;
-        let prefix = self.prefill.run(&vision, &input)?;
-        Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop() }))
+        let prefix = self.prefix(&input, self.tsp, &mut BTreeMap::new())?;
+        Ok(Some(PreparedPage { prefix, drafts: drafts.for_loop(), input }))
+    }
+
+    /// The prefix of a page with the share `tsp` of its visual tokens in the upper layers; `seconds` gets those of the stages.
+    pub fn prefix(
+        &mut self,
+        input: &PageInput,
+        tsp: f32,
+        seconds: &mut BTreeMap<&'static str, f64>,
+    ) -> Result<Prefix, ModelError> {
+        let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
+        let kept = |saliency: &[f32], len: usize| propagated(saliency, len, tsp, text_tail);
+        self.sessions()?.sight.prefix(input, &kept, threads, seconds)
+    }
+
+    /// The prefix of a page at each of `rates`, with the seconds of its prefill, for measurements.
+    pub fn prefills(&mut self, input: &PageInput, rates: &[f32]) -> Result<Vec<(Prefix, f64)>, ModelError> {
+        let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
+        let sight = &mut self.sessions()?.sight;
+        let seen = sight.look(input)?;
+        let one = |&rate: &f32| {
+            let clock = Clock::start(threads);
+            let kept = |saliency: &[f32], len: usize| propagated(saliency, len, rate, text_tail);
+            let prefix = sight.prefill(input, &seen, &kept)?;
+            Ok((prefix, clock.seconds()))
+        };
+        rates.iter().map(one).collect()
     }
 
     /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
     /// confidence are not run: the model could not change them. A page of such streams alone runs no graph at all, nor does a
     /// page without ink.
     pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
-        let mut seconds = BTreeMap::new();
-        let Preprocessing::FixedGrid(grid) = &self.pack.manifest.preprocessing;
-        let clock = Clock::start(self.threads);
-        let input = fixed_grid(page.raster, page.words, page.dpi, grid);
-        let rule = &self.settings.acceptance;
-        let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping, rule);
-        if !self.reads_undrafted {
-            drafts.settle_undrafted();
-        }
+        let mapping = self.preparation.first_mapping(page, &self.pack);
+        let mut drafts = self.drafts(page, mapping);
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
-        if input.cells.is_empty() || unseen || drafts.all_settled(&self.pack, rule) {
-            return Ok(ModelPage {
-                regions: page.regions.iter().map(unverified).collect(),
-                trunk_cut: None,
-                stats: DecodeStats::default(),
-                seconds,
-                visual_tokens: 0,
-                settled: page.regions.len(),
-            });
+        if unseen || drafts.all_settled(&self.pack, &self.settings.acceptance) {
+            return Ok(ModelPage::unread(page.regions));
         }
-        let vision = self.vision.run(&input)?;
-        seconds.insert("vision", clock.seconds());
-        let clock = Clock::start(self.threads);
-        let prefix = self.prefill.run(&vision, &input)?;
-        seconds.insert("prefill", clock.seconds());
-        let clock = Clock::start(self.threads);
-        let settings = self.settings_for(&drafts);
-        let decoding =
-            decode_page(&mut self.decode, &*self.pack.grammar, prefix, drafts.for_loop(), &settings)?;
-        let regions = drafts.regions(page.regions, &decoding, &self.pack);
+        let Some(input) = self.preparation.input(page, &self.pack)? else {
+            return Ok(ModelPage::unread(page.regions));
+        };
+        if input.mapping() != mapping {
+            drafts = self.drafts(page, input.mapping());
+        }
+        let mut seconds = BTreeMap::new();
+        let prefix = self.prefix(&input, self.tsp, &mut seconds)?;
+        let clock = Clock::start(self.options.threads);
+        let settings = LoopSettings { deadline: page.deadline, ..self.settings_for(&drafts) };
+        let grammar = std::sync::Arc::clone(&self.pack.grammar);
+        let graph = &mut self.sessions()?.decode;
+        let decoding = decode_page(graph, &*grammar, prefix, drafts.for_loop(), &settings)?;
+        let PageText { regions, notes } = if grammar.form().forks() {
+            PageText { regions: drafts.regions(page.regions, &decoding, &self.pack), notes: Vec::new() }
+        } else {
+            written_page(&decoding, page.raster, &self.pack)
+        };
         seconds.insert("decode", clock.seconds());
         let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
         Ok(ModelPage {
@@ -180,9 +250,19 @@ impl Model {
             trunk_cut,
             stats: decoding.stats,
             seconds,
-            visual_tokens: input.cells.len(),
+            visual_tokens: input.visual_tokens(),
             settled: drafts.settled.len(),
+            notes,
         })
+    }
+
+    /// The page's drafts at a scale, and which of them are settled.
+    fn drafts(&self, page: &DraftedPage<'_>, mapping: PixelMapping) -> Drafts {
+        let mut drafts = Drafts::new(page.regions, &self.pack, mapping, &self.settings.acceptance);
+        if !self.reads_undrafted {
+            drafts.settle_undrafted();
+        }
+        drafts
     }
 
     /// The manifest's budgets bound what the model writes, not what a drafter found on the page.
@@ -197,6 +277,17 @@ impl Model {
     }
 }
 
+/// The page of a model that writes it as one text.
+fn written_page(decoding: &PageDecoding, raster: &Raster, pack: &Pack) -> PageText {
+    let grammar = &pack.grammar;
+    let prompt = grammar.trunk_prompt().len();
+    let written = decoding.trunk.iter().skip(prompt).map(|token| token.id);
+    let ids: Vec<TokenId> = written.take_while(|&id| !grammar.is_trunk_end(id)).collect();
+    let text = grammar.vocabulary.decode(&ids).unwrap_or_default();
+    let size = (raster.width as f32, raster.height as f32);
+    read_page(&text, grammar.form(), size, grammar.grid(), decoding.stop)
+}
+
 /// `None` if it is off.
 fn fixation(pack: &Pack, decode: &DecodeSettings) -> Result<Option<FixationSettings>, PackError> {
     if decode.fixation >= 1.0 {
@@ -207,14 +298,35 @@ fn fixation(pack: &Pack, decode: &DecodeSettings) -> Result<Option<FixationSetti
     let unknown = given.iter().any(|layer| !extras.focal_layers.contains(layer));
     if extras.focal_layers.is_empty() || unknown {
         let message = format!("fixation needs focal layers; the decode graph has {:?}", extras.focal_layers);
-        let path = pack.dir.join(MANIFEST_FILE);
-        return Err(PackError::Field { path, field: "extras.focal_layers".into(), message });
+        return Err(missing_extra(pack, "focal_layers", &message));
     }
     Ok(Some(FixationSettings {
         focal_layers: decode.focal_layers.clone(),
         text_tail: extras.prefix_text,
         ..FixationSettings::new(decode.fixation)
     }))
+}
+
+/// `None` if it is off.
+fn retention(pack: &Pack, decode: &DecodeSettings) -> Result<Option<RetentionSettings>, PackError> {
+    if decode.retention >= 1.0 {
+        return Ok(None);
+    }
+    if !pack.manifest.extras.saliency {
+        return Err(missing_extra(
+            pack,
+            "saliency",
+            "--retention needs a decode graph that returns saliency",
+        ));
+    }
+    let text_tail = pack.manifest.extras.prefix_text;
+    Ok(Some(RetentionSettings { text_tail, ..RetentionSettings::new(decode.retention) }))
+}
+
+/// The pack lacks what was asked for explicitly.
+fn missing_extra(pack: &Pack, extra: &str, message: &str) -> PackError {
+    let path = pack.dir.join(MANIFEST_FILE);
+    PackError::Field { path, field: format!("extras.{extra}"), message: message.into() }
 }
 
 /// Drafts of one page and the way back from kept tokens to regions.
@@ -325,6 +437,11 @@ impl Drafts {
             (None, Some(source)) => source.clone(),
             (None, None) => return None,
         };
+        let branch = match head.map_or(Dropped::Nothing, |head| head.dropped) {
+            Dropped::Nothing => branch,
+            Dropped::Content => None,
+            Dropped::Region => return None,
+        };
         Some(match branch {
             Some(branch) => {
                 let draft = draft_index.and_then(|n| self.content.get(&n));
@@ -343,3 +460,6 @@ fn all_stand(tokens: &[DraftToken], rule: &AcceptanceRule, pack: &Pack) -> bool 
 fn unverified(region: &Region) -> Region {
     Region { stop: Some(StopReason::Unverified), ..region.clone() }
 }
+
+#[cfg(test)]
+mod tests;

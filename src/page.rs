@@ -54,6 +54,25 @@ pub struct Word {
     pub link: Option<u32>,
     /// Share of the word's characters that cannot be right (unmapped, private use, replacement, control), 0..1.
     pub suspicious: f32,
+    /// A formula that stands for one word: its LaTeX; `text` then is what its characters say in a row.
+    pub latex: Option<Arc<str>>,
+}
+
+/// One glyph of a text layer: what is lost where glyphs become words, and formulas need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Glyph {
+    pub character: char,
+    /// What is painted, pixels of the upright raster.
+    pub ink: Rect,
+    /// Level of the baseline, pixels.
+    pub baseline: f32,
+    /// Font size (1 em), pixels.
+    pub size: f32,
+    /// Lower-case font name without its subset prefix.
+    pub font: Arc<str>,
+    pub bold: bool,
+    /// Index of the word in which it stands.
+    pub word: u32,
 }
 
 /// Straight drawn lines. Thin painted paths and the edges of painted boxes.
@@ -170,6 +189,8 @@ pub struct PageEvidence {
     pub turn: u8,
     /// The text layer as words; empty for pictures and scans without one.
     pub words: Vec<Word>,
+    /// The words' glyphs, in the same order.
+    pub glyphs: Vec<Glyph>,
     pub rules: Rules,
     pub links: Vec<Link>,
     /// Share of the page that its largest embedded picture covers, 0..1; 1 for picture inputs.

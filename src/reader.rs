@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
@@ -16,7 +17,7 @@ use crate::graphs::manifest::PackError;
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::{self, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
-use crate::page::{PageEvidence, Region, StopReason};
+use crate::page::{Link, PageEvidence, Region, StopReason};
 use crate::raster::Raster;
 use crate::settings::{DecodeSettings, Device, ModelChoice};
 
@@ -26,6 +27,8 @@ pub struct ReaderSettings {
     pub model: ModelChoice,
     pub device: Device,
     pub decode: DecodeSettings,
+    /// A page that takes longer is given up.
+    pub page_time: Duration,
     /// Folder of the small third-party models.
     pub third_party: PathBuf,
     /// Intra-op threads per session.
@@ -56,6 +59,25 @@ pub struct PageOutput {
     /// The page as its boxes see it, made smaller, if it is asked for.
     pub picture: Option<Raster>,
     pub stats: PageStats,
+}
+
+impl PageOutput {
+    /// A page that could not be read. Its size is not known.
+    pub fn failed(number: u32, reason: String) -> PageOutput {
+        let page = Page {
+            number,
+            width: 0.0,
+            height: 0.0,
+            turn: 0,
+            skew_deg: 0.0,
+            status: PageStatus::Failed,
+            reason: Some(reason),
+            text_layer: "none".into(),
+            verification: "unverified".into(),
+            elements: Vec::new(),
+        };
+        PageOutput { page, figures: Vec::new(), picture: None, stats: PageStats::default() }
+    }
 }
 
 /// Why a reader cannot start: exit code 3.
@@ -90,7 +112,8 @@ impl Reader {
         if let (ModelChoice::None, Device::Cuda(_)) = (&settings.model, &settings.device) {
             runtime::provider(&settings.device, worker)?;
         }
-        let mut nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads);
+        let mut nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
+            .with_languages(&settings.decode.languages);
         let mut glyphs = None;
         let model = match &settings.model {
             ModelChoice::None => None,
@@ -128,41 +151,84 @@ impl Reader {
         &mut self,
         evidence: PageEvidence,
     ) -> Result<Option<(PreparedPage, TextLayer)>, ModelError> {
+        self.nets.set_deadline(None);
         let scale = evidence.scale;
         let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
         let regions = draft_regions(&words, &mut bound);
         let Some(model) = &mut self.model else { return Ok(None) };
-        let page =
-            DraftedPage { raster: &words.raster, words: &words.words, dpi: scale * 72.0, regions: &regions };
+        let page = DraftedPage {
+            raster: &words.raster,
+            words: &words.words,
+            dpi: scale * 72.0,
+            regions: &regions,
+            deadline: None,
+        };
         Ok(model.prepare(&page)?.map(|prepared| (prepared, words.text_layer)))
     }
 
     /// Reads one page. Never fails: what goes wrong is in the page's status and reason.
     pub fn read(&mut self, evidence: PageEvidence) -> PageOutput {
+        let number = evidence.number;
+        let deadline = Instant::now() + self.settings.page_time;
+        self.nets.set_deadline(Some(deadline));
         let mut stats = PageStats::default();
+        match self.read_until(deadline, evidence, &mut stats) {
+            Some(output) => PageOutput { stats, ..output },
+            None => {
+                let limit = self.settings.page_time;
+                let reason = format!("reading took longer than {limit:?} (`--page-timeout`)");
+                PageOutput { stats, ..PageOutput::failed(number, reason) }
+            }
+        }
+    }
+
+    /// The page without its stats; `None` if the deadline came first.
+    fn read_until(
+        &mut self,
+        deadline: Instant,
+        evidence: PageEvidence,
+        stats: &mut PageStats,
+    ) -> Option<PageOutput> {
+        let in_time = || (Instant::now() < deadline).then_some(());
         let (number, scale, links) = (evidence.number, evidence.scale, evidence.links.clone());
         let clock = self.clock();
         let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
-        self.take_net_stats(&mut stats, "words", &clock);
+        self.take_net_stats(stats, "words", &clock);
+        in_time()?;
         let clock = self.clock();
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
         let drafted = draft_regions(&words, &mut bound);
-        self.take_net_stats(&mut stats, "structure", &clock);
-        let Reading { regions, verification, partial } = self.verify(drafted, &words, scale, &mut stats);
+        self.take_net_stats(stats, "structure", &clock);
+        in_time()?;
+        let reading = self.verify(drafted, &words, scale, deadline, stats);
+        in_time()?;
 
         let clock = self.clock();
+        let output = self.assembled(number, &words, scale, &links, reading);
+        stats.seconds.insert("assemble", clock.seconds());
+        Some(output)
+    }
+
+    fn assembled(
+        &self,
+        number: u32,
+        words: &PageWords,
+        scale: f32,
+        links: &[Link],
+        reading: Reading,
+    ) -> PageOutput {
+        let Reading { regions, verification, partial } = reading;
         let context = PageContext {
             scale,
             printed: printed_area(&regions),
             from_layer: words.from_layer,
-            links: &links,
+            links,
             figures: self.settings.figures,
         };
         let elements = assemble(number, &regions, &context);
         let figures =
             if self.settings.figures { cut_figures(&elements, &words.raster, scale) } else { Vec::new() };
-        stats.seconds.insert("assemble", clock.seconds());
         let reason = partial.or_else(|| streams_cut_short(&regions));
         let status = if reason.is_some() { PageStatus::Partial } else { PageStatus::Ok };
         let page = Page {
@@ -173,12 +239,12 @@ impl Reader {
             skew_deg: words.skew_deg,
             status,
             reason,
-            text_layer: text_layer_name(&words).into(),
+            text_layer: text_layer_name(words).into(),
             verification: verification.into(),
             elements,
         };
         let picture = self.settings.page_pictures.then(|| small_picture(&words.raster));
-        PageOutput { page, figures, picture, stats }
+        PageOutput { page, figures, picture, stats: PageStats::default() }
     }
 
     /// The model's reading of the drafted page. Without a model, or where the model fails, the drafts stand as they are.
@@ -187,19 +253,26 @@ impl Reader {
         drafted: Vec<Region>,
         words: &PageWords,
         scale: f32,
+        deadline: Instant,
         stats: &mut PageStats,
     ) -> Reading {
         let Some(model) = &mut self.model else {
             return Reading { regions: marked(drafted), verification: "unverified", partial: None };
         };
-        let page =
-            DraftedPage { raster: &words.raster, words: &words.words, dpi: scale * 72.0, regions: &drafted };
+        let page = DraftedPage {
+            raster: &words.raster,
+            words: &words.words,
+            dpi: scale * 72.0,
+            regions: &drafted,
+            deadline: Some(deadline),
+        };
         match model.read(&page) {
             Ok(read) => {
                 for (stage, seconds) in &read.seconds {
                     *stats.seconds.entry(stage).or_default() += seconds;
                 }
                 count_decoding(&read, stats);
+                stats.warnings.extend(read.notes.iter().cloned());
                 let partial = read.trunk_cut.map(|stop| match stop {
                     StopReason::Loop => "the layout stream looped".into(),
                     _ => "the layout stream ran out of its token budget".into(),
@@ -232,6 +305,7 @@ impl Reader {
             ("detection", nets.detection),
             ("recognition", nets.recognition),
             ("table", nets.table),
+            ("tesseract", nets.tesseract),
             ("glyphs", nets.glyphs),
         ];
         let mut in_networks = 0.0;

@@ -1,6 +1,7 @@
 //! What a run does, as plain values. Built and validated once in `cli`, passed by reference.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How page pixels are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,23 @@ pub struct RasterSettings {
 impl Default for RasterSettings {
     fn default() -> Self {
         RasterSettings { dpi: 200.0, max_side: 3400 }
+    }
+}
+
+/// What a file and a page may cost. What stays within does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time on the clock for rendering a page, and again for reading it.
+    pub page_time: Duration,
+    /// Address space of a process that renders, MiB: room for a scan of A0 at 600 dpi and its decoder.
+    pub raster_memory: u32,
+    /// Pixels of a picture file's page. A2 at 600 dpi has 139 million.
+    pub picture_pixels: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { page_time: Duration::from_secs(120), raster_memory: 4096, picture_pixels: 200_000_000 }
     }
 }
 
@@ -33,16 +51,39 @@ pub struct Drafters {
     pub text_layer: bool,
     pub ocr: bool,
     pub table: bool,
+    /// The model's multi-token head, where nothing else drafts.
+    pub mtp: bool,
+    /// What a stream repeats of itself, where nothing else drafts.
+    pub ngram: bool,
     /// Lines that the model's vision graph reads for sure need no recognition network.
     pub glyph: bool,
 }
 
 impl Drafters {
     /// All that pay: `glyph` must be asked for.
-    pub const ALL: Drafters =
-        Drafters { layout: true, text_layer: true, ocr: true, table: true, glyph: false };
-    pub const NONE: Drafters =
-        Drafters { layout: false, text_layer: false, ocr: false, table: false, glyph: false };
+    pub const ALL: Drafters = Drafters {
+        layout: true,
+        text_layer: true,
+        ocr: true,
+        table: true,
+        mtp: true,
+        ngram: true,
+        glyph: false,
+    };
+    pub const NONE: Drafters = Drafters {
+        layout: false,
+        text_layer: false,
+        ocr: false,
+        table: false,
+        mtp: false,
+        ngram: false,
+        glyph: false,
+    };
+
+    /// May anything but the model itself propose?
+    pub fn has_evidence(&self) -> bool {
+        self.layout || self.text_layer || self.ocr || self.table
+    }
 }
 
 /// Where the model comes from.
@@ -68,6 +109,8 @@ pub enum Device {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {
     pub drafters: Drafters,
+    /// Languages of the pages, as tesseract names them; none: what the pages show.
+    pub languages: Vec<String>,
     /// `None`: what the manifest says.
     pub acceptance: Option<Acceptance>,
     /// Most tokens a content branch may write; it then stops with [`crate::page::StopReason::Budget`]. `None`: the manifest's.
@@ -78,17 +121,24 @@ pub struct DecodeSettings {
     pub fixation: f32,
     /// Layers that choose them; `None`: found on each page.
     pub focal_layers: Option<Vec<usize>>,
+    /// Share of the visual tokens that prefill carries past its choosing layer (token-selective propagation), 0..1; 1 is off.
+    pub tsp: f32,
+    /// Share of the visual tokens that a branch keeps beside those of its box (retention), 0..1; 1 is off.
+    pub retention: f32,
 }
 
 impl Default for DecodeSettings {
     fn default() -> Self {
         DecodeSettings {
             drafters: Drafters::ALL,
+            languages: Vec::new(),
             acceptance: None,
             max_tokens: None,
             max_branches: 255,
             fixation: 1.0,
             focal_layers: None,
+            tsp: 1.0,
+            retention: 1.0,
         }
     }
 }

@@ -4,6 +4,11 @@
 //! page raster (px) --[PixelMapping]--> model raster (px, padded to whole cells) --> cells [row, column] with ink
 //! ```
 
+pub mod native;
+pub mod picture;
+pub mod prompt;
+pub mod tiles;
+
 use fast_image_resize as fir;
 
 use crate::geometry::Rect;
@@ -73,6 +78,11 @@ impl VisionInput {
         out
     }
 
+    /// Centre of every cell, (x, y) in model pixels.
+    pub fn centres(&self) -> Vec<(f32, f32)> {
+        self.positions(3).chunks_exact(3).map(|position| (position[2], position[1])).collect()
+    }
+
     /// Keeps the cells that touch one of `boxes` (page pixels): where the rest of the page needs no model.
     pub fn retain_cells(&mut self, boxes: &[Rect]) {
         let (width, height) = (self.cell_width as f32, self.cell_height as f32);
@@ -91,9 +101,7 @@ impl VisionInput {
 /// default. It is lowered until the raster and its cells are within the manifest's limits.
 pub fn fixed_grid(raster: &Raster, words: &[Word], raster_dpi: f32, grid: &FixedGrid) -> VisionInput {
     let gray = raster.gray();
-    let mut scale = page_scale(words, raster_dpi, grid);
-    let longest = raster.width.max(raster.height).max(1) as f32;
-    scale = scale.min(grid.max_side as f32 / longest);
+    let mut scale = first_scale(raster, words, raster_dpi, grid);
     loop {
         let input = at_scale(raster, &gray, scale, grid);
         let count = input.cells.len();
@@ -103,6 +111,30 @@ pub fn fixed_grid(raster: &Raster, words: &[Word], raster_dpi: f32, grid: &Fixed
         }
         // Cells fall with the square of the scale; a little more, so that ragged edges do not cost another round.
         scale *= (grid.max_cells as f32 / count as f32).sqrt().min(0.97);
+    }
+}
+
+/// The mapping of [`fixed_grid`] for a page whose cells are within the limit, without a look at the pixels.
+pub fn first_mapping(raster: &Raster, words: &[Word], raster_dpi: f32, grid: &FixedGrid) -> PixelMapping {
+    mapping(raster, inner_size(raster, first_scale(raster, words, raster_dpi, grid)))
+}
+
+/// Model pixels per page pixel within the limit of the raster's sides.
+fn first_scale(raster: &Raster, words: &[Word], raster_dpi: f32, grid: &FixedGrid) -> f32 {
+    let longest = raster.width.max(raster.height).max(1) as f32;
+    page_scale(words, raster_dpi, grid).min(grid.max_side as f32 / longest)
+}
+
+/// Width and height of the page in model pixels.
+fn inner_size(raster: &Raster, scale: f32) -> (usize, usize) {
+    let sized = |side: usize| ((side as f32 * scale).round() as usize).max(1);
+    (sized(raster.width), sized(raster.height))
+}
+
+fn mapping(raster: &Raster, (width, height): (usize, usize)) -> PixelMapping {
+    PixelMapping {
+        scale_x: width as f32 / raster.width.max(1) as f32,
+        scale_y: height as f32 / raster.height.max(1) as f32,
     }
 }
 
@@ -120,8 +152,7 @@ fn page_scale(words: &[Word], raster_dpi: f32, grid: &FixedGrid) -> f32 {
 
 /// The page at one scale.
 fn at_scale(raster: &Raster, gray: &[u8], scale: f32, grid: &FixedGrid) -> VisionInput {
-    let sized = |side: usize| ((side as f32 * scale).round() as usize).max(1);
-    let (inner_width, inner_height) = (sized(raster.width), sized(raster.height));
+    let (inner_width, inner_height) = inner_size(raster, scale);
     let scaled = resized(gray, (raster.width, raster.height), (inner_width, inner_height));
     let width = inner_width.next_multiple_of(grid.cell_width);
     let height = inner_height.next_multiple_of(grid.cell_height);
@@ -131,10 +162,7 @@ fn at_scale(raster: &Raster, gray: &[u8], scale: f32, grid: &FixedGrid) -> Visio
             *to = 1.0 - f32::from(from) / 255.0;
         }
     }
-    let mapping = PixelMapping {
-        scale_x: inner_width as f32 / raster.width.max(1) as f32,
-        scale_y: inner_height as f32 / raster.height.max(1) as f32,
-    };
+    let mapping = mapping(raster, (inner_width, inner_height));
     let cells = cells_with_ink(&ink, width, grid);
     VisionInput {
         ink,
@@ -196,8 +224,8 @@ mod tests {
 
     fn grid() -> FixedGrid {
         let manifest = crate::graphs::manifest::tests::tiny();
-        let Preprocessing::FixedGrid(grid) =
-            crate::graphs::manifest::tests::parse(&manifest).unwrap().preprocessing;
+        let preprocessing = crate::graphs::manifest::tests::parse(&manifest).unwrap().preprocessing;
+        let Preprocessing::FixedGrid(grid) = preprocessing else { panic!("a fixed grid") };
         grid
     }
 

@@ -3,7 +3,7 @@ import argparse
 import json
 from pathlib import Path
 
-from . import nano, random_decoder
+from . import nano, published, random_decoder
 from .decoder import DecoderShape
 
 
@@ -19,7 +19,10 @@ def main():
         random.add_argument(f"--{name}", type=int, default=default)
     random.add_argument("--focal-layers", type=lambda text: [int(layer) for layer in text.split(",")], default=[3, 6])
     random.add_argument("-o", "--output", type=Path, required=True)
+    published.add_presets(presets)
     arguments = parser.parse_args()
+    if arguments.preset in published.FAMILIES:
+        return published.run(arguments)
     if arguments.preset == "random":
         shape = DecoderShape(arguments.vocabulary, arguments.hidden, arguments.layers, arguments.heads, arguments.kv_heads, arguments.head_dim,
                              arguments.feed_forward)  # fmt: skip

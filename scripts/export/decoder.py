@@ -32,6 +32,7 @@ class DecoderShape:
     position_parts: int = 1
     qk_norm: bool = True
     norm_epsilon: float = 1e-6
+    qkv_bias: bool = False
 
 
 class RmsNorm(nn.Module):
@@ -62,9 +63,9 @@ class DecoderLayer(nn.Module):
         self.shape = shape
         width, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         self.attention_norm = RmsNorm(width, shape.norm_epsilon)
-        self.query = nn.Linear(width, queries, bias=False)
-        self.key = nn.Linear(width, keys, bias=False)
-        self.value = nn.Linear(width, keys, bias=False)
+        self.query = nn.Linear(width, queries, bias=shape.qkv_bias)
+        self.key = nn.Linear(width, keys, bias=shape.qkv_bias)
+        self.value = nn.Linear(width, keys, bias=shape.qkv_bias)
         self.output = nn.Linear(queries, width, bias=False)
         self.query_norm = RmsNorm(shape.head_dim, shape.norm_epsilon) if shape.qk_norm else nn.Identity()
         self.key_norm = RmsNorm(shape.head_dim, shape.norm_epsilon) if shape.qk_norm else nn.Identity()
@@ -111,12 +112,19 @@ class Decoder(nn.Module):
 
 
 class Prefill(nn.Module):
-    """Embeddings `[V, hidden]` and positions `[1, V, A]` -> keys `[1, KVH, V, D]`, values `[1, KVH, D, V]` of every layer."""
+    """Embeddings `[V, hidden]` and positions `[1, V, A]` -> keys `[1, KVH, V, D]`, values `[1, KVH, D, V]` of every layer.
 
-    def __init__(self, decoder: Decoder, causal: bool):
+    With `layers` it is a part of the decoder, for token-selective propagation (FastKV): a part that does not reach the last layer also returns,
+    first, its hidden states and the saliency `[heads, V]` of every position: what the last `window` positions (None: all) paid it in the
+    part's last layer. The part above it takes the hidden states of the positions that are kept, with their own positions.
+    """
+
+    def __init__(self, decoder: Decoder, causal: bool, layers: range | None = None, window: int | None = None):
         super().__init__()
         self.decoder = decoder
         self.causal = causal
+        self.part = layers if layers is not None else range(decoder.shape.layers)
+        self.window = window
 
     def forward(self, embeddings, positions):
         shape = self.decoder.shape
@@ -125,12 +133,13 @@ class Prefill(nn.Module):
         x = embeddings
         length = x.shape[0]
         outputs = []
-        for index, layer in enumerate(self.decoder.layers):
+        for index in self.part:
+            layer = self.decoder.layers[index]
             queries, keys, values = layer.project(x, cosine, sine)
             keys, values_t = keys.transpose(0, 1), values.permute(1, 2, 0)
             outputs += [keys.unsqueeze(0), values_t.unsqueeze(0)]
             if index + 1 == shape.layers:
-                break
+                return tuple(outputs)
             queries = queries.unflatten(1, (shape.kv_heads, group)).permute(1, 2, 0, 3)
             scores = (queries * shape.head_dim**-0.5).flatten(1, 2) @ keys.transpose(1, 2)
             if self.causal:
@@ -138,26 +147,33 @@ class Prefill(nn.Module):
                 hidden = (row.unsqueeze(0) > row.unsqueeze(1)).float() * HIDDEN_SCORE
                 scores = scores.unflatten(1, (group, length)) + hidden
                 scores = scores.flatten(1, 2)
-            mixed = scores.softmax(-1) @ values.transpose(0, 1)
+            weights = scores.softmax(-1)
+            mixed = weights @ values.transpose(0, 1)
             mixed = mixed.unflatten(1, (group, length)).permute(2, 0, 1, 3).flatten(1)
             x = layer.feed(x + layer.output(mixed))
-        return tuple(outputs)
+        paid = weights.unflatten(1, (group, length)).flatten(0, 1)
+        if self.window is not None:
+            paid = paid[:, -self.window :]
+        return (x, paid.sum(1), *outputs)
 
 
 class Step(nn.Module):
-    """One decode call; inputs and outputs as in src/graphs/mod.rs. `focal_layers`: layers that say where on the page they look."""
+    """One decode call; inputs and outputs as in src/graphs/mod.rs. `focal_layers`: layers that say where on the page they look.
+    `saliency`: every layer says where the rows `watched` look, for retention; without such rows that costs nothing."""
 
-    def __init__(self, decoder: Decoder, focal_layers=()):
+    def __init__(self, decoder: Decoder, focal_layers=(), saliency: bool = False):
         super().__init__()
         self.decoder = decoder
         self.focal_layers = tuple(focal_layers)
+        self.saliency = saliency
 
     def forward(self, tokens, positions, prefix_len, trunk_visible, suffix_len, *cache):
-        """`cache`: per layer prefix_k, prefix_v, trunk_k, trunk_v, suffix_k, suffix_v."""
+        """`cache`: per layer prefix_k, prefix_v, trunk_k, trunk_v, suffix_k, suffix_v; before them `watched [W]` if there is saliency."""
+        watched, cache = (cache[0], cache[1:]) if self.saliency else (None, cache)
         decoder = self.decoder
         cosine, sine = decoder.angles(positions)
         x = decoder.embed(tokens, positions)
-        new, focal, image = [], [], []
+        new, focal, image, saliency = [], [], [], []
         trunk_mask = hide(cache[2].shape[2], trunk_visible)
         suffix_mask = hide(cache[4].shape[3], suffix_len)
         token = torch.arange(tokens.shape[2])
@@ -169,8 +185,11 @@ class Step(nn.Module):
             keys, values = keys.transpose(2, 3), values.transpose(2, 3)
             new += [keys, values]
             mixed, seen = self.attend(queries, (prefix_k, prefix_v), (trunk_k, trunk_v), (suffix_k, suffix_v), (keys, values), masks)
+            seen = seen[:, :, :, :, -1]
+            if self.saliency:
+                saliency.append(seen[0].index_select(1, watched))
             if self.focal_layers:
-                seen = seen[:, :, :, :, -1].mean((1, 3))
+                seen = seen.mean((1, 3))
                 image.append(seen.sum(-1))
                 focal += [seen] * (index in self.focal_layers)
             x = layer.feed(x + layer.output(mixed))
@@ -182,8 +201,8 @@ class Step(nn.Module):
         drafted = logits.gather(-1, following.unsqueeze(-1)).squeeze(-1) - normaliser
         last = token == tokens.shape[2] - 1
         drafted = torch.where(last, torch.zeros_like(drafted), drafted)
-        fixation = (torch.stack(focal), torch.stack(image)) if focal else ()
-        return (next_id, next_logit - normaliser, drafted, hidden, *fixation, *new)
+        fixation = (*focal, torch.stack(image)) if focal else ()
+        return (next_id, next_logit - normaliser, drafted, hidden, *fixation, *saliency, *new)
 
     def attend(self, queries, prefix, trunk, suffix, own, masks):
         """Queries `[P, R, M, heads, D]` over prefix, trunk, suffix and own rows, under one softmax -> `[P, R, M, heads * D]`, and the

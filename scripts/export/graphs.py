@@ -1,33 +1,65 @@
 """Writes PyTorch modules as the ONNX graphs of a pack, with this project's input and output names."""
+import tempfile
 import warnings
 from pathlib import Path
 
 import onnx
 import torch
 
-from .decoder import Decoder, Step
+from .decoder import Decoder, Prefill, Step
 
 OPSET = 17
 
 
+# Weights beyond this go into a file beside the graph: a protobuf holds 2 GiB.
+INLINE_BYTES = 1 << 30
+
+
 def write_graph(module, inputs: dict, outputs: list[str], dynamic: dict, path: Path):
-    """Exports `module` called with `inputs` (name -> example) to `path`; `dynamic` maps a name to {dimension: symbol}."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), output_names=outputs,
-            dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
-        )  # fmt: skip
-    graph = onnx.load(str(path))
+    """Exports `module` called with `inputs` (name -> example) to `path`; `dynamic` maps a name to {dimension: symbol}. The weights of large
+    models lie beside it in `<path>.data`."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        # The exporter writes a file for each tensor of a large model.
+        exported = Path(folder) / path.name
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module.eval(), tuple(inputs.values()), str(exported), input_names=list(inputs), output_names=outputs,
+                dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
+            )  # fmt: skip
+        graph = onnx.load(str(exported))
     missing = set(inputs) - {entry.name for entry in graph.graph.input}
     assert not missing, f"the exporter dropped inputs: {missing}"
-    onnx.checker.check_model(graph)
-    onnx.save(graph, str(path))
+    large = sum(value.numel() * value.element_size() for value in module.parameters()) > INLINE_BYTES
+    data = f"{path.name}.data"
+    (path.parent / data).unlink(missing_ok=True)
+    onnx.save(graph, str(path), save_as_external_data=large, location=data if large else None)
+    onnx.checker.check_model(str(path))
 
 
-def write_decode_graph(decoder: Decoder, path: Path, focal_layers=()):
+def prefix_names(layers) -> tuple[list[str], dict]:
+    """Outputs of a prefill graph over `layers`, and their dynamic axes."""
+    names = [f"prefix_{part}.{layer}" for layer in layers for part in "kv"]
+    return names, {name: {2: "V"} if "_k" in name else {3: "V"} for name in names}
+
+
+def write_lower_prefill(module, inputs: dict, dynamic: dict, layers, path: Path):
+    """A prefill graph that ends with the last of `layers`: it returns hidden states and saliency, too."""
+    names, axes = prefix_names(layers)
+    dynamic = {**dynamic, **axes, "hidden": {0: "V"}, "saliency": {1: "V"}}
+    write_graph(module, inputs, ["hidden", "saliency", *names], dynamic, path)
+
+
+def write_upper_prefill(decoder: Decoder, causal: bool, layers, path: Path):
+    """The layers above: hidden states and positions of the kept tokens in, the rest of the prefix out."""
+    names, axes = prefix_names(layers)
+    inputs = {"hidden": torch.randn(5, decoder.shape.hidden), "positions": torch.rand(1, 5, decoder.shape.position_parts)}
+    write_graph(Prefill(decoder, causal, layers), inputs, names, {"hidden": {0: "V"}, "positions": {1: "V"}, **axes}, path)
+
+
+def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), saliency: bool = False, write=write_graph):
     """The decode graph of src/graphs/mod.rs, P = 1; rows, tokens, prefix, trunk and suffix lengths are free, zero included.
-    With `focal_layers` it has the outputs for fixation, too."""
+    With `focal_layers` it has the outputs for fixation, too, with `saliency` those for retention."""
     shape = decoder.shape
     kv, dim, parts = shape.kv_heads, shape.head_dim, shape.position_parts
     rows, length, prefix, trunk, suffix = 3, 4, 7, 5, 6
@@ -40,6 +72,9 @@ def write_decode_graph(decoder: Decoder, path: Path, focal_layers=()):
     }
     row_axes = {1: "R", 2: "M"}
     dynamic = {"tokens": row_axes, "positions": row_axes, "trunk_visible": {1: "R"}, "suffix_len": {1: "R"}}
+    if saliency:
+        inputs["watched"] = torch.tensor([1, 2])
+        dynamic["watched"] = {0: "W"}
     for layer in range(shape.layers):
         inputs[f"prefix_k.{layer}"] = torch.randn(1, kv, prefix, dim)
         inputs[f"prefix_v.{layer}"] = torch.randn(1, kv, dim, prefix)
@@ -52,10 +87,16 @@ def write_decode_graph(decoder: Decoder, path: Path, focal_layers=()):
     for name in outputs:
         dynamic[name] = row_axes
     if focal_layers:
-        outputs += ["focal_scores", "image_attention"]
-        dynamic["focal_scores"], dynamic["image_attention"] = {2: "R", 3: f"Lv{focal_layers[0]}"}, {2: "R"}
+        for layer in focal_layers:
+            outputs.append(f"focal_scores.{layer}")
+            dynamic[f"focal_scores.{layer}"] = {1: "R", 2: f"Lv{layer}"}
+        outputs.append("image_attention")
+        dynamic["image_attention"] = {2: "R"}
+    for layer in range(shape.layers) if saliency else ():
+        outputs.append(f"saliency.{layer}")
+        dynamic[f"saliency.{layer}"] = {1: "W", 3: f"Lv{layer}"}
     for layer in range(shape.layers):
         for name in (f"new_k.{layer}", f"new_v.{layer}"):
             outputs.append(name)
             dynamic[name] = {1: "R", 3: "M"}
-    write_graph(Step(decoder, focal_layers), inputs, outputs, dynamic, path)
+    write(Step(decoder, focal_layers, saliency), inputs, outputs, dynamic, path)

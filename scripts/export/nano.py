@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from scripts.train.loading import load_reader, load_vision, load_vocabulary
@@ -13,9 +14,16 @@ from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, FEATURE_STRIDE, SLOT_H
 from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
 
 from .decoder import DecoderShape, Prefill
-from .graphs import write_decode_graph, write_graph
+from .graphs import write_decode_graph, write_graph, write_lower_prefill, write_upper_prefill
+from .mtp import MultiTokenHead, head_of, write_mtp_graph
 
-GRAPHS = {"vision": "vision.onnx", "prefill": "prefill.onnx", "decode": "decode.onnx"}
+GRAPHS = {"vision": "vision.onnx", "prefill": "prefill.onnx", "prefill_upper": "prefill_upper.onnx", "decode": "decode.onnx"}
+MTP = {"mtp": "mtp.onnx"}
+
+
+def tsp_layer(layers: int) -> int:
+    """The last layer that sees all visual tokens (FastKV: N/2 - 1)."""
+    return layers // 2 - 1
 
 
 class VisionGraph(nn.Module):
@@ -39,12 +47,12 @@ def cells_of(maps, rows: int, columns: int, cells):
 
 
 class PrefillGraph(nn.Module):
-    """The vision graph's outputs, the kept cells and their positions -> keys and values of the page prefix."""
+    """The vision graph's outputs, the kept cells and their positions -> the lower layers' part of the page prefix."""
 
     def __init__(self, reader: Reader):
         super().__init__()
         self.reader = reader
-        self.prefill = Prefill(reader.folded(), causal=False)
+        self.prefill = Prefill(reader.folded(), causal=False, layers=range(tsp_layer(reader.shape.layers) + 1))
 
     def forward(self, features, glyphs, cells, positions):
         near = cells_of(features, CELL_HEIGHT // FEATURE_STRIDE, CELL_WIDTH // FEATURE_STRIDE, cells)
@@ -54,7 +62,7 @@ class PrefillGraph(nn.Module):
         return self.prefill(visual, positions)
 
 
-def write_graphs(vision: Vision, reader: Reader, out: Path):
+def write_graphs(vision: Vision, reader: Reader, head: MultiTokenHead | None, out: Path):
     ink = torch.zeros(1, 1, 64, 96)
     page = {2: "H", 3: "W"}
     maps = {"features": {2: "H8", 3: "W8"}, "glyphs": {2: "H8", 3: "W4"}}
@@ -65,12 +73,13 @@ def write_graphs(vision: Vision, reader: Reader, out: Path):
         "cells": torch.tensor([[0, 0], [0, 1], [1, 2], [2, 0], [3, 1]]), "positions": torch.rand(1, 5, 3),
     }  # fmt: skip
     dynamic = {**maps, "cells": {0: "V"}, "positions": {1: "V"}}
-    outputs = []
-    for layer in range(reader.shape.layers):
-        outputs += [f"prefix_k.{layer}", f"prefix_v.{layer}"]
-        dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {2: "V"}, {3: "V"}
-    write_graph(PrefillGraph(reader), inputs, outputs, dynamic, out / GRAPHS["prefill"])
-    write_decode_graph(reader.folded(), out / GRAPHS["decode"], reader.focal_layers)
+    layers, first_upper = reader.shape.layers, tsp_layer(reader.shape.layers) + 1
+    decoder = reader.folded()
+    write_lower_prefill(PrefillGraph(reader), inputs, dynamic, range(first_upper), out / GRAPHS["prefill"])
+    write_upper_prefill(decoder, False, range(first_upper, layers), out / GRAPHS["prefill_upper"])
+    write_decode_graph(decoder, out / GRAPHS["decode"], reader.focal_layers, saliency=True)
+    if head:
+        write_mtp_graph(decoder, head, out / MTP["mtp"])
 
 
 def write_tokenizer(vocabulary: Vocabulary, path: Path):
@@ -101,7 +110,7 @@ def kinds(vocabulary: Vocabulary) -> list[dict]:
     return entries
 
 
-def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, files: dict, about: dict) -> dict:
+def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, graphs: dict, files: dict, about: dict) -> dict:
     tokens = {name: getattr(vocabulary, name) for name in STRUCTURE}
     for name in ("x", "y", "pitch", "gap", "down"):
         numbers = getattr(vocabulary, name)
@@ -112,7 +121,7 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, files: d
     stands = {"own_confidence": 0.0, "model_probability": 0.0, "override_probability": 2.0, "coordinate_bins": 0}
     return {
         "schema": "docparse.pack/1", "name": "nano", "licence": "Apache-2.0", "source": "scripts/train of this repository",
-        "about": about, "files": files, "graphs": GRAPHS, "tokenizer": "tokenizer.json",
+        "about": about, "files": files, "graphs": graphs, "tokenizer": "tokenizer.json",
         "dims": {
             "layers": shape.layers, "heads": shape.heads, "kv_heads": shape.kv_heads, "head_dim": shape.head_dim,
             "hidden": shape.hidden, "vocabulary": shape.vocabulary, "position_parts": shape.position_parts,
@@ -129,8 +138,18 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, files: d
         },
         "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600, "reads_undrafted": False},
         "acceptance": {"mode": "trust", "default": stands, "classes": {}},
-        "extras": {"focal_layers": list(focal_layers)},
+        "extras": {"focal_layers": list(focal_layers), "tsp_layer": tsp_layer(shape.layers), "saliency": True},
     }  # fmt: skip
+
+
+def load_head(folder: Path, shape: DecoderShape) -> MultiTokenHead | None:
+    """From mtp.safetensors of a folder, if it is there."""
+    path = folder / "mtp.safetensors"
+    if not path.exists():
+        return None
+    head = head_of(shape)
+    head.load_state_dict(load_file(path))
+    return head.eval()
 
 
 def load_models(folder: Path) -> tuple[Vision, Reader]:
@@ -143,11 +162,13 @@ def export(weights: Path, out: Path, about: dict):
     """Writes the whole pack to `out`, but for its licence and model card."""
     out.mkdir(parents=True, exist_ok=True)
     vision, reader = load_models(weights)
-    write_graphs(vision, reader, out)
+    head = load_head(weights, reader.shape)
+    graphs = GRAPHS | (MTP if head else {})
+    write_graphs(vision, reader, head, out)
     write_tokenizer(reader.vocabulary, out / "tokenizer.json")
-    names = ["tokenizer.json", *GRAPHS.values()]
+    names = ["tokenizer.json", *graphs.values()]
     files = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
-    text = json.dumps(manifest(reader.vocabulary, reader.shape, reader.focal_layers, files, about), indent=2)
+    text = json.dumps(manifest(reader.vocabulary, reader.shape, reader.focal_layers, graphs, files, about), indent=2)
     # Lists of numbers on one line.
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda match: "[" + " ".join(match[1].split()) + "]", text)
     (out / "docparse.json").write_text(text + "\n")

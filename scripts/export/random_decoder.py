@@ -15,9 +15,9 @@ def export(shape: DecoderShape, focal_layers, out: Path):
     # Positions turn every pair of dimensions, at the usual wavelengths.
     half = shape.head_dim // 2
     rotary = (10000.0 ** (-torch.arange(half).float() / half)).unsqueeze(0)
-    write_decode_graph(Decoder(shape, rotary).eval(), out / "decode.onnx", focal_layers)
+    write_decode_graph(Decoder(shape, rotary).eval(), out / "decode.onnx", focal_layers, saliency=True)
     described = {
         "layers": shape.layers, "kv_heads": shape.kv_heads, "head_dim": shape.head_dim, "position_parts": shape.position_parts,
-        "hidden": shape.hidden, "vocabulary": shape.vocabulary, "focal_layers": list(focal_layers),
+        "hidden": shape.hidden, "vocabulary": shape.vocabulary, "focal_layers": list(focal_layers), "saliency": True,
     }  # fmt: skip
     (out / "shape.json").write_text(json.dumps(described, indent=1) + "\n")

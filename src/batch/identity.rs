@@ -14,7 +14,7 @@ pub struct PageSettings<'a> {
     pub raster: &'a RasterSettings,
     pub decode: &'a DecodeSettings,
     pub output: &'a OutputSettings,
-    /// Name and bytes of each small third-party model that is installed: without one its drafter is off.
+    /// Name and bytes of each small third-party model that is installed, and tesseract's languages: without one its drafter is off.
     pub third_party: &'a [(String, u64)],
 }
 
@@ -26,15 +26,18 @@ impl PageSettings<'_> {
             "docparse": env!("CARGO_PKG_VERSION"),
             "dpi": self.raster.dpi,
             "max_side": self.raster.max_side,
-            "drafts": [drafters.layout, drafters.text_layer, drafters.ocr, drafters.table, drafters.glyph],
+            "drafts": [drafters.layout, drafters.text_layer, drafters.ocr, drafters.table, drafters.mtp, drafters.ngram, drafters.glyph],
             "accept": self.decode.acceptance.map(|acceptance| match acceptance {
                 Acceptance::Lossless => "lossless",
                 Acceptance::Trust => "trust",
             }),
             "max_tokens": self.decode.max_tokens,
             "max_branches": self.decode.max_branches,
+            "languages": self.decode.languages,
             "fixation": self.decode.fixation,
             "focal_layers": self.decode.focal_layers,
+            "tsp": self.decode.tsp,
+            "retention": self.decode.retention,
             "figures": self.output.figures,
             "running_matter": self.output.running_matter,
             "third_party": self.third_party,

@@ -76,6 +76,11 @@ impl Inputs {
                     self.empty.push(path.to_path_buf());
                 }
             }
+            // A pipe or a device may have no end, and could not be opened a second time.
+            Ok(metadata) if !metadata.is_file() => {
+                let error = io::Error::other("not a file or a directory (`-` reads stdin)");
+                self.unreadable.push((path.to_path_buf(), error));
+            }
             Ok(_) => {
                 let relative = path.file_name().map_or_else(|| PathBuf::from("input"), PathBuf::from);
                 self.files.push(InputFile { path: path.to_path_buf(), name: path.to_path_buf(), relative });
@@ -174,6 +179,13 @@ mod tests {
         assert_eq!(inputs.unreadable[0].0, missing);
         assert_eq!(inputs.empty, [dir.path()]);
         assert!(inputs.files.is_empty());
+    }
+
+    #[test]
+    fn devices_and_pipes_are_not_opened() {
+        let inputs = expand(&[InputArgument::Path("/dev/zero".into())], &mut io::empty()).unwrap();
+        assert!(inputs.files.is_empty());
+        assert!(inputs.unreadable[0].1.to_string().contains("`-` reads stdin"));
     }
 
     #[test]

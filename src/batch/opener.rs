@@ -11,8 +11,9 @@ use super::output::{Clear, OutputError, clear};
 use super::plan::PlannedFile;
 use super::resume::{Kept, kept_pages};
 use super::runner::{FileContext, Job, Message, Outbox, Shared};
-use super::worker::{deliver, failed_output};
+use super::worker::deliver;
 use crate::document::PageHeader;
+use crate::reader::PageOutput;
 use crate::settings::{Destination, Existing};
 
 /// Takes files until none is left or the run stops.
@@ -43,6 +44,11 @@ fn open_file<E: Engine>(
     };
     let page_count = source.info().page_count;
     let selected = shared.settings.pages.select(page_count);
+    let most = shared.settings.max_pages;
+    if selected.len() > most as usize {
+        let reason = format!("{} pages, more than {most} (`--max-pages`)", selected.len());
+        return outbox.send(Message::FileFailed { name, reason });
+    }
     if selected.is_empty() {
         let reason =
             format!("none of the pages asked for (`--pages {}`); it has {page_count}", shared.settings.pages);
@@ -123,7 +129,7 @@ impl<E: Engine> Feed<'_, '_, E> {
     }
 
     fn fail(&self, number: u32, reason: String) {
-        deliver(self.shared, self.outbox, self.file, failed_output(number, reason));
+        deliver(self.shared, self.outbox, self.file, PageOutput::failed(number, reason));
     }
 }
 

@@ -37,6 +37,8 @@ pub struct BatchSettings {
     pub existing: Existing,
     /// Stop at the first page or file that fails.
     pub fail_fast: bool,
+    /// A file of which more pages are asked for fails.
+    pub max_pages: u32,
     /// Pages of a file that are not begun when this long has passed since it was opened fail.
     pub file_timeout: Option<Duration>,
     /// See [`super::identity::PageSettings`].

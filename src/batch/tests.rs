@@ -125,6 +125,7 @@ impl PageSource for FakeSource {
             scale: 1.0,
             turn: 0,
             words: Vec::new(),
+            glyphs: Vec::new(),
             rules: Rules::default(),
             links: Vec::new(),
             picture_share: 0.0,
@@ -213,6 +214,7 @@ impl Bench {
             fs::write(path, text).unwrap();
         }
         let settings = BatchSettings {
+            max_pages: 1000,
             jobs: 2,
             pages: PageRanges::all(),
             output: OutputSettings::default(),
@@ -564,6 +566,23 @@ fn output_that_cannot_be_written_stops_the_run() {
     let outcome = bench.run();
     assert!(matches!(outcome.report.error, Some(BatchError::Output(_))));
     assert!(bench.read_pages().is_empty());
+}
+
+#[test]
+fn a_file_of_too_many_pages_fails_unless_few_are_asked_for() {
+    let mut bench = Bench::new(&[("long.pdf", "pages 30"), ("short.pdf", "pages 2")]);
+    bench.settings.max_pages = 10;
+    let outcome = bench.run();
+    assert_eq!((outcome.report.summary.pages, outcome.report.summary.files_failed), (2, 1));
+    let reasons: Vec<&str> = outcome
+        .records
+        .iter()
+        .filter_map(|r| if let Record::FileFailed { reason, .. } = r { Some(reason.as_str()) } else { None })
+        .collect();
+    assert_eq!(reasons, ["30 pages, more than 10 (`--max-pages`)"]);
+    bench.settings.pages = "21-30".parse().unwrap();
+    bench.settings.existing = Existing::Overwrite;
+    assert_eq!(bench.run().report.summary.pages, 10);
 }
 
 #[test]

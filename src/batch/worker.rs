@@ -11,8 +11,7 @@ use super::journal::PageRecord;
 use super::output::write_page;
 use super::render::stdout_bytes;
 use super::runner::{FileContext, Job, Message, Outbox, Shared};
-use crate::document::{Page, PageStatus};
-use crate::reader::{PageOutput, PageStats};
+use crate::reader::PageOutput;
 
 /// Takes pages until the openers are done or the run stops.
 pub(super) fn read_pages<E: Engine>(shared: &Shared<'_, E>, jobs: &Mutex<Receiver<Job>>, outbox: &Outbox) {
@@ -33,7 +32,7 @@ pub(super) fn read_pages<E: Engine>(shared: &Shared<'_, E>, jobs: &Mutex<Receive
                 // Its state cannot be trusted any more.
                 let Some(fresh) = started(shared, outbox) else { return };
                 reader = fresh;
-                failed_output(number, format!("internal error: {}", panic_message(panic.as_ref())))
+                PageOutput::failed(number, format!("internal error: {}", panic_message(panic.as_ref())))
             }
         };
         *output.stats.seconds.entry("raster").or_default() += seconds;
@@ -85,23 +84,6 @@ pub(super) fn deliver<E: Engine>(
         header: file.header.clone(),
     };
     outbox.send(Message::PageDone { index: file.index, record, bytes });
-}
-
-/// A page that could not be read. Its size is not known.
-pub(super) fn failed_output(number: u32, reason: String) -> PageOutput {
-    let page = Page {
-        number,
-        width: 0.0,
-        height: 0.0,
-        turn: 0,
-        skew_deg: 0.0,
-        status: PageStatus::Failed,
-        reason: Some(reason),
-        text_layer: "none".into(),
-        verification: "unverified".into(),
-        elements: Vec::new(),
-    };
-    PageOutput { page, figures: Vec::new(), picture: None, stats: PageStats::default() }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -52,6 +52,9 @@ pub struct Ratio {
     pub repetitions: usize,
     /// Least and largest over the repetitions.
     pub spread: [f64; 2],
+    /// Drafts of the multi-token head, where it is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k: Option<usize>,
 }
 
 impl Ratio {
@@ -74,6 +77,7 @@ impl Ratio {
             better,
             repetitions: ratios.len(),
             spread: [least, most],
+            k: None,
         })
     }
 }

@@ -12,23 +12,31 @@
 pub mod figures;
 pub mod modes;
 mod pages;
+mod plots;
+mod profile;
+mod ratios;
 mod report;
 pub mod script;
 pub mod steps;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::batch::engine::NativeEngine;
+use crate::batch::stats::peak_rss_bytes;
 use crate::decode::{AcceptanceRule, PageDrafts};
-use crate::graphs::onnx::OnnxDecodeGraph;
+use crate::graphs::onnx::{OnnxDecodeGraph, StepExtras};
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix};
+use crate::model::PageInput;
+use crate::model::{Model, ModelError};
 use crate::reader::{Reader, ReaderError};
 
 pub use report::BenchReport;
 
 use modes::{Mode, ModeContext, Sample, run_mode};
+use report::{Facts, Measured};
 use script::Script;
 use steps::{Grid, GridSettings, measure, random_prefix};
 
@@ -52,6 +60,10 @@ pub enum BenchError {
     Reader(#[from] ReaderError),
     #[error(transparent)]
     Graph(#[from] GraphError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error("the runtime's profile: {0}")]
+    Profile(String),
     #[error("`{}`: {message}", path.display())]
     Shape { path: PathBuf, message: String },
     #[error("measuring needs a model")]
@@ -70,9 +82,16 @@ pub struct BenchPage {
     /// Its words come from a text layer alone.
     pub born_digital: bool,
     pub prefix: Prefix,
+    /// The same after token-selective propagation, by percent.
+    pub prefixes: BTreeMap<u8, Prefix>,
+    /// What the prefix is made from.
+    pub input: Option<PageInput>,
     pub drafts: PageDrafts,
     pub script: Script,
 }
+
+/// Seconds of prefill by percent of propagation (100: everything goes on): by repetition, then by page.
+pub type PrefillSeconds = BTreeMap<u8, Vec<Vec<f64>>>;
 
 /// Samples of one mode: by repetition, then by page.
 #[derive(Clone, Debug)]
@@ -90,50 +109,90 @@ pub fn run(
 ) -> Result<BenchReport, BenchError> {
     let mut reader = Reader::new(&engine.reader, 0)?;
     let identity = reader.model_id().ok_or(BenchError::NoModel)?;
-    let pages = pages::drafted(files, &engine.open, &mut reader, settings, progress);
+    let mut pages = pages::drafted(files, &engine.open, &mut reader, settings, progress);
     if pages.is_empty() {
         return Err(BenchError::NoPages);
     }
     let model = reader.model_mut().ok_or(BenchError::NoModel)?;
     let threads = engine.reader.threads;
-    let samples = {
-        let pack = model.pack().clone();
-        let loop_settings = model.loop_settings().clone();
-        let context = ModeContext {
-            protocol: &*pack.grammar,
-            trust: AcceptanceRule::Trust(pack.manifest.acceptance.thresholds()),
-            settings: &loop_settings,
-            draft_error: settings.draft_error,
-            threads,
-        };
-        let mut samples: Vec<ModeSamples> =
-            settings.modes.iter().map(|&mode| ModeSamples { mode, repetitions: Vec::new() }).collect();
-        for repetition in 0..settings.repetitions {
-            for entry in &mut samples {
-                entry.repetitions.push(Vec::with_capacity(pages.len()));
-            }
-            for page in &pages {
-                for entry in &mut samples {
-                    let sample = run_mode(entry.mode, page, model.decoder(), &context).map_err(|error| {
-                        BenchError::Page {
-                            file: page.file.clone(),
-                            page: page.number,
-                            message: error.to_string(),
-                        }
-                    })?;
-                    entry.repetitions.last_mut().expect("it was just pushed").push(sample);
-                }
-            }
-            progress(&format!("repetition {} of {}", repetition + 1, settings.repetitions));
-        }
-        samples
-    };
-    let vocabulary = model.pack().manifest.dims.vocabulary;
-    let grid_settings = GridSettings::new(vocabulary, settings.repetitions, threads);
+    let prefill = measure_prefill(model, &mut pages, settings)?;
+    progress("prefill measured");
+    let samples = measure_modes(model, &pages, settings, threads, progress)?;
+    let pack = model.pack().clone();
+    let grid_settings = GridSettings::new(pack.manifest.dims.vocabulary, settings.repetitions, threads);
     // The page with the most visual tokens.
     let largest = pages.iter().max_by_key(|page| page.prefix.len).ok_or(BenchError::NoPages)?;
-    let grid = measure(model.decoder(), &largest.prefix, &grid_settings)?;
-    Ok(BenchReport::new(identity, &pages, samples, settings, threads, grid))
+    let graph = model.decoder().map_err(ReaderError::Pack)?;
+    let drafts = graph.head_drafts();
+    let grid = measure(graph, &largest.prefix, &grid_settings, progress)?;
+    let profiles = profile::of_pack(&pack, &largest.prefix, &grid_settings)?;
+    let facts = Facts { model: identity, threads, drafts, peak_rss_bytes: peak_rss_bytes() };
+    Ok(BenchReport::new(facts, &pages, Measured { samples, prefill, grid, profiles }, settings))
+}
+
+/// Prefill of every page at every rate, by turns; the pages get their prefixes.
+fn measure_prefill(
+    model: &mut Model,
+    pages: &mut [BenchPage],
+    settings: &BenchSettings,
+) -> Result<PrefillSeconds, BenchError> {
+    let mut rates: Vec<u8> = settings.modes.iter().map(|mode| mode.tsp).chain([100]).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    let mut seconds = PrefillSeconds::new();
+    for repetition in 0..settings.repetitions {
+        for page in &mut *pages {
+            let Some(input) = &page.input else { continue };
+            let shares: Vec<f32> = rates.iter().map(|&rate| f32::from(rate) / 100.0).collect();
+            for (&rate, (prefix, spent)) in rates.iter().zip(model.prefills(input, &shares)?) {
+                let repetitions = seconds.entry(rate).or_default();
+                repetitions.resize_with(repetition + 1, Vec::new);
+                repetitions[repetition].push(spent);
+                page.prefixes.insert(rate, prefix);
+            }
+        }
+    }
+    Ok(seconds)
+}
+
+/// Every page in every mode, by turns.
+fn measure_modes(
+    model: &mut Model,
+    pages: &[BenchPage],
+    settings: &BenchSettings,
+    threads: usize,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<ModeSamples>, BenchError> {
+    let pack = model.pack().clone();
+    let loop_settings = model.loop_settings().clone();
+    let context = ModeContext {
+        protocol: &*pack.grammar,
+        trust: AcceptanceRule::Trust(pack.manifest.acceptance.thresholds()),
+        settings: &loop_settings,
+        draft_error: settings.draft_error,
+        threads,
+    };
+    let graph = model.decoder().map_err(ReaderError::Pack)?;
+    let mut samples: Vec<ModeSamples> =
+        settings.modes.iter().map(|&mode| ModeSamples { mode, repetitions: Vec::new() }).collect();
+    for repetition in 0..settings.repetitions {
+        for entry in &mut samples {
+            entry.repetitions.push(Vec::with_capacity(pages.len()));
+        }
+        for page in pages {
+            for entry in &mut samples {
+                let sample =
+                    run_mode(entry.mode, page, graph, &context).map_err(|error| BenchError::Page {
+                        file: page.file.clone(),
+                        page: page.number,
+                        message: error.to_string(),
+                    })?;
+                entry.repetitions.last_mut().expect("it was just pushed").push(sample);
+            }
+            progress(&format!("{}, page {}, repetition {}", page.file, page.number, repetition + 1));
+        }
+    }
+    Ok(samples)
 }
 
 /// `shape.json` beside a decode graph that is no pack's.
@@ -146,6 +205,8 @@ struct Shape {
     hidden: usize,
     vocabulary: usize,
     focal_layers: Vec<usize>,
+    #[serde(default)]
+    saliency: bool,
 }
 
 /// Steps of the decode graph in `folder`, on a prefix of `prefix_len` random positions.
@@ -154,6 +215,7 @@ pub fn run_decoder(
     prefix_len: usize,
     repetitions: usize,
     threads: usize,
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Grid, BenchError> {
     let path = folder.join("shape.json");
     let fail = |message: String| BenchError::Shape { path: path.clone(), message };
@@ -166,9 +228,10 @@ pub fn run_decoder(
         position_parts: shape.position_parts,
         hidden: shape.hidden,
     };
-    let mut graph = OnnxDecodeGraph::load(&folder.join("decode.onnx"), dims, &shape.focal_layers, threads)
+    let extras = StepExtras { focal_layers: shape.focal_layers, saliency: shape.saliency };
+    let mut graph = OnnxDecodeGraph::load(&folder.join("decode.onnx"), dims, &extras, threads)
         .map_err(ReaderError::Pack)?;
     let prefix = random_prefix(graph.dims(), prefix_len);
     let settings = GridSettings::new(shape.vocabulary, repetitions, threads);
-    measure(&mut graph, &prefix, &settings)?.ok_or_else(|| fail("it has no focal layers".into()))
+    Ok(measure(&mut graph, &prefix, &settings, progress)?)
 }

@@ -6,51 +6,96 @@ use super::BenchPage;
 use super::script::{Choices, MeasuredGraph};
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, Protocol, TokenClass};
-use crate::decode::{AcceptanceRule, DecodeError, LoopSettings, PageDecoding, PageDrafts, decode_page};
+use crate::decode::retention::RetentionSettings;
+use crate::decode::{
+    AcceptanceRule, DecodeError, GuessCount, GuessSettings, Guesser, LoopSettings, PageDecoding, PageDrafts,
+    decode_page,
+};
 use crate::drafts::clock::Clock;
 use crate::graphs::{DecodeGraph, TokenId};
 use crate::page::Source;
 
-/// How a page is decoded.
+/// How a page is decoded. Shares are percent of the visual tokens; 100 is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
-    /// One stream at a time, one token a call; teacher-forced.
-    Sequential,
-    /// Trunk and branches in one batch, one token a row and call; teacher-forced.
-    Forked,
-    /// Drafts in which a share of the tokens is wrong, accepted where the (teacher-forced) model agrees.
-    DraftsLossless,
+pub struct Mode {
+    /// One stream at a time, not trunk and branches in one batch.
+    pub sequential: bool,
+    pub drafting: Drafting,
+    pub fixation: u8,
+    pub tsp: u8,
+    pub retention: u8,
+}
+
+/// Who drafts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Drafting {
+    /// Nobody: one token a row and call; teacher-forced.
+    Nobody,
+    /// The model's multi-token head; teacher-forced.
+    Head,
+    /// The model's multi-token head, and look-up of what a stream repeats; teacher-forced.
+    Guesses,
+    /// The page's drafts with a share of wrong tokens, accepted where the (teacher-forced) model agrees; guesses where there are
+    /// none.
+    Lossless,
     /// The page's own drafts under the pack's trust thresholds; the model's own choices, nothing is forced.
-    DraftsTrust,
-    /// As [`Mode::Sequential`] and [`Mode::Forked`], with fixation to a share of the visual tokens, in percent.
-    SequentialFixation(u8),
-    ForkedFixation(u8),
+    Trust,
 }
 
 impl Mode {
-    /// All but fixation.
-    pub const ALL: [Mode; 4] = [Mode::Sequential, Mode::Forked, Mode::DraftsLossless, Mode::DraftsTrust];
+    pub const SEQUENTIAL: Mode =
+        Mode { sequential: true, drafting: Drafting::Nobody, fixation: 100, tsp: 100, retention: 100 };
+    pub const FORKED: Mode = Mode { sequential: false, ..Mode::SEQUENTIAL };
+    pub const SEQUENTIAL_HEAD: Mode = Mode { drafting: Drafting::Head, ..Mode::SEQUENTIAL };
+    pub const FORKED_HEAD: Mode = Mode { drafting: Drafting::Head, ..Mode::FORKED };
+    pub const FORKED_GUESSES: Mode = Mode { drafting: Drafting::Guesses, ..Mode::FORKED };
+    pub const LOSSLESS: Mode = Mode { drafting: Drafting::Lossless, ..Mode::FORKED };
+    pub const TRUST: Mode = Mode { drafting: Drafting::Trust, ..Mode::FORKED };
+
+    /// Those without fixation, propagation and retention.
+    pub const WHOLE: [Mode; 7] = [
+        Mode::SEQUENTIAL,
+        Mode::FORKED,
+        Mode::SEQUENTIAL_HEAD,
+        Mode::FORKED_HEAD,
+        Mode::FORKED_GUESSES,
+        Mode::LOSSLESS,
+        Mode::TRUST,
+    ];
 
     pub fn name(self) -> String {
-        match self {
-            Mode::Sequential => "sequential".into(),
-            Mode::Forked => "forked".into(),
-            Mode::DraftsLossless => "drafts_lossless".into(),
-            Mode::DraftsTrust => "drafts_trust".into(),
-            Mode::SequentialFixation(percent) => format!("sequential_tau{percent:02}"),
-            Mode::ForkedFixation(percent) => format!("forked_tau{percent:02}"),
+        let mut name = String::from(match self.drafting {
+            Drafting::Lossless => "drafts_lossless",
+            Drafting::Trust => "drafts_trust",
+            _ if self.sequential => "sequential",
+            _ => "forked",
+        });
+        name += match self.drafting {
+            Drafting::Head => "_mtp",
+            Drafting::Guesses => "_mtp_ngram",
+            _ => "",
+        };
+        for (label, percent) in [("tau", self.fixation), ("tsp", self.tsp), ("retention", self.retention)] {
+            if percent < 100 {
+                name += &format!("_{label}{percent:02}");
+            }
         }
+        name
     }
 
-    pub(super) fn percent(self) -> Option<u8> {
-        match self {
-            Mode::SequentialFixation(percent) | Mode::ForkedFixation(percent) => Some(percent),
-            _ => None,
-        }
+    /// Does the model read less than everything?
+    pub(super) fn is_narrowed(self) -> bool {
+        self.fixation < 100 || self.tsp < 100 || self.retention < 100
     }
 
-    fn is_sequential(self) -> bool {
-        matches!(self, Mode::Sequential | Mode::SequentialFixation(_))
+    /// The same mode reading everything.
+    pub(super) fn whole(self) -> Mode {
+        Mode { fixation: 100, tsp: 100, retention: 100, ..self }
+    }
+
+    fn guesses(self) -> GuessSettings {
+        let head = self.drafting != Drafting::Nobody;
+        GuessSettings { head, ngram: head && self.drafting != Drafting::Head }
     }
 }
 
@@ -68,6 +113,9 @@ pub struct Sample {
     /// Drafted tokens that stood, and rows that proposed some, by drafter.
     pub accepted: BTreeMap<Source, usize>,
     pub draft_rows: BTreeMap<Source, usize>,
+    /// What became of the model's own guesses, and seconds of the multi-token head.
+    pub guesses: BTreeMap<Guesser, GuessCount>,
+    pub head_seconds: f64,
     pub kv_peak_bytes: usize,
     /// Of the content to the script's, 0..1.
     pub similarity: f64,
@@ -77,6 +125,13 @@ pub struct Sample {
     pub choices: Choices,
 }
 
+impl Sample {
+    /// Tokens that the page's streams kept.
+    pub(super) fn kept(&self) -> usize {
+        self.written + self.accepted.values().sum::<usize>()
+    }
+}
+
 /// What all pages of a run share.
 pub(super) struct ModeContext<'a> {
     pub(super) protocol: &'a dyn Protocol,
@@ -84,7 +139,7 @@ pub(super) struct ModeContext<'a> {
     pub(super) settings: &'a LoopSettings,
     /// The pack's thresholds.
     pub(super) trust: AcceptanceRule,
-    /// Share of drafted tokens that are made wrong for [`Mode::DraftsLossless`].
+    /// Share of drafted tokens that are made wrong for [`Drafting::Lossless`].
     pub(super) draft_error: f32,
     pub(super) threads: usize,
 }
@@ -96,23 +151,26 @@ pub(super) fn run_mode(
     graph: &mut dyn DecodeGraph,
     context: &ModeContext<'_>,
 ) -> Result<Sample, DecodeError> {
-    let drafts = match mode {
-        Mode::DraftsLossless => with_errors(&page.drafts, context.draft_error, context.protocol),
-        Mode::DraftsTrust => page.drafts.clone(),
-        _ => PageDrafts::default(),
+    let drafts = match mode.drafting {
+        Drafting::Lossless => with_errors(&page.drafts, context.draft_error, context.protocol),
+        Drafting::Trust => page.drafts.clone(),
+        Drafting::Nobody | Drafting::Head | Drafting::Guesses => PageDrafts::default(),
     };
+    let share = |percent: u8| (percent < 100).then(|| f32::from(percent) / 100.0);
     let longest = page.drafts.content.values().map(Vec::len).max().unwrap_or(0);
     let settings = LoopSettings {
-        acceptance: if mode == Mode::DraftsTrust { context.trust } else { AcceptanceRule::Lossless },
+        acceptance: if mode.drafting == Drafting::Trust { context.trust } else { AcceptanceRule::Lossless },
         // A draft may be refused and realigned; a model that runs freely is stopped soon after.
         max_tokens: longest + 8,
         max_trunk_tokens: page.drafts.trunk.len() + 8,
-        max_rows: if mode.is_sequential() { 1 } else { context.settings.max_rows },
-        fixation: mode.percent().map(|percent| FixationSettings::new(f32::from(percent) / 100.0)),
+        max_rows: if mode.sequential { 1 } else { context.settings.max_rows },
+        fixation: share(mode.fixation).map(FixationSettings::new),
+        retention: share(mode.retention).map(RetentionSettings::new),
+        guesses: mode.guesses(),
         ..context.settings.clone()
     };
-    let prefix = page.prefix.clone();
-    let script = (mode != Mode::DraftsTrust).then_some(&page.script);
+    let prefix = page.prefixes.get(&mode.tsp).unwrap_or(&page.prefix).clone();
+    let script = (mode.drafting != Drafting::Trust).then_some(&page.script);
     let mut measured = MeasuredGraph::new(graph, script, context.threads);
     let clock = Clock::start(context.threads);
     let decoding = decode_page(&mut measured, context.protocol, prefix, drafts, &settings)?;
@@ -134,6 +192,8 @@ fn sample(page: &BenchPage, decoding: &PageDecoding, seconds: f64, graph_seconds
         written: stats.written,
         accepted: stats.accepted.clone(),
         draft_rows: stats.draft_rows.clone(),
+        guesses: stats.guesses.clone(),
+        head_seconds: stats.head_seconds,
         kv_peak_bytes: stats.kv_peak_bytes,
         similarity: similarity(&content, &page.script.content()),
         prefix_read: stats.prefix_read / stats.calls.max(1) as f64,
@@ -204,6 +264,8 @@ mod tests {
             number: 1,
             born_digital: true,
             prefix,
+            prefixes: BTreeMap::new(),
+            input: None,
             script: Script::of(&drafts, protocol, 102),
             drafts,
         }
@@ -231,8 +293,8 @@ mod tests {
             threads: 2,
         };
         let run = |mode| run_mode(mode, &page, &mut FakeGraph::new(&rule), &context).unwrap();
-        let [plain, forked, lossless, trust] = Mode::ALL.map(run);
-        for sample in [&plain, &forked, &lossless, &trust] {
+        let [plain, forked, _, _, guesses, lossless, trust] = Mode::WHOLE.map(run);
+        for sample in [&plain, &forked, &guesses, &lossless, &trust] {
             assert!((sample.similarity - 1.0).abs() < 1e-9, "{sample:?}");
         }
         assert_eq!((plain.calls, plain.row_steps), (18 + 46, 18 + 46), "one token a call");
@@ -242,7 +304,9 @@ mod tests {
 
         let mut graph = FakeGraph::new(&rule);
         graph.focal_layers = vec![1];
-        let fixated = run_mode(Mode::SequentialFixation(10), &page, &mut graph, &context).unwrap();
+        let fixation = Mode { fixation: 10, ..Mode::SEQUENTIAL };
+        assert_eq!((fixation.name().as_str(), fixation.whole()), ("sequential_tau10", Mode::SEQUENTIAL));
+        let fixated = run_mode(fixation, &page, &mut graph, &context).unwrap();
         assert_eq!((plain.prefix_read, fixated.calls), (8.0, plain.calls));
         assert!(fixated.prefix_read < 6.0, "{}", fixated.prefix_read);
         assert_eq!(fixated.choices, plain.choices);

@@ -1,5 +1,6 @@
 //! Documents -> drafted pages.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::script::Script;
@@ -60,6 +61,8 @@ fn page(
         born_digital: text_layer == TextLayer::Used,
         script: Script::of(&drafts, &*pack.grammar, end),
         prefix: prepared.prefix,
+        prefixes: BTreeMap::new(),
+        input: Some(prepared.input),
         drafts,
     })
 }

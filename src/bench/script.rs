@@ -47,6 +47,11 @@ impl Script {
         self.branches.values().map(|stream| stream.len() - 1).sum()
     }
 
+    /// Trunk positions that each branch sees, and tokens that it is fed: its child token and its content without the last.
+    pub fn branches(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
+        self.branches.iter().map(|(&visible, stream)| (visible, stream.len() - 1))
+    }
+
     /// Content of the branches in the order of their forks, without child tokens.
     pub fn content(&self) -> Vec<TokenId> {
         self.branches.values().flat_map(|stream| &stream[1..]).copied().collect()

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     Models(ModelsArguments),
     Doctor(DoctorArguments),
-    Bench(BenchArguments),
+    Bench(Box<BenchArguments>),
 }
 
 /// Convert PDFs, PNG, JPEG and TIFF pictures, and directories of them.
@@ -79,6 +79,9 @@ pub(crate) struct ConvertArguments {
     pub(crate) run: RunArguments,
 
     #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+
+    #[command(flatten)]
     pub(crate) decode: DecodeArguments,
 
     #[command(flatten)]
@@ -99,6 +102,13 @@ pub(crate) struct InputArguments {
     /// Pages to convert: `1-3,7`, `5-`, `-3`; they count from 1.
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
+
+    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    ///
+    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// installed with the language's data; naming one that is not installed is an error.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) lang: Vec<String>,
 
     /// Password of encrypted PDFs (env `DOCPARSE_PASSWORD`).
     ///
@@ -185,14 +195,6 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(36..=1200))]
     pub(crate) dpi: Option<u16>,
 
-    /// Give up on a page that takes longer than this to render.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) page_timeout: u32,
-
-    /// Give up on the pages of a file that are not begun this long after it was opened.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) file_timeout: Option<u32>,
-
     /// Convert only part I of N of the files: `2/8`.
     ///
     /// Give every machine the same inputs and a number of its own. A hash of a file's place in the output folder says whose it
@@ -205,13 +207,46 @@ pub(crate) struct RunArguments {
     pub(crate) fail_fast: bool,
 }
 
+/// What hostile or damaged input may cost.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Give up on a page that takes longer than this to render, or to read.
+    ///
+    /// Reading looks at the clock between its stages and between batches of lines; a page that was given up failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) page_timeout: u32,
+
+    /// Give up on the pages of a file that are not begun this long after it was opened.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) file_timeout: Option<u32>,
+
+    /// Refuse files of more pages, counted among those that `--pages` asks for.
+    ///
+    /// A file of a kilobyte can claim a million pages.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_pages: u32,
+
+    /// Refuse pictures of more than this many million pixels. A2 at 600 dpi has 139.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=4000))]
+    pub(crate) max_pixels: u32,
+
+    /// Memory that a process which renders PDF pages may take, MiB of address space.
+    ///
+    /// There is one such process for four jobs. A page that needs more fails.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..))]
+    pub(crate) raster_memory: u32,
+}
+
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may propose text and layout: auto, none, or a list of layout, text-layer, ocr, table, glyph.
+    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, mtp, ngram, glyph.
     ///
-    /// With `none` the model reads the page alone. `glyph` is not in `auto`: with a pack that offers it, lines that its vision graph
-    /// reads for sure are not read by the OCR again; it needs `ocr`.
+    /// The first four say what stands on the page. `mtp` (the model's multi-token head, if it has one) and `ngram` (what a region
+    /// repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page alone, one
+    /// token at a time. `glyph` is not in `auto`: lines that the vision graph of a pack that offers it reads for sure are not read by
+    /// the OCR again; it needs `ocr`.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -232,6 +267,14 @@ pub(crate) struct DecodeArguments {
     /// Layers that choose where to look, comma-separated [default: found on each page].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) focal_layers: Vec<usize>,
+
+    /// Share of the page that prefill carries past the layer that chooses it; 1 = all of it.
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = share)]
+    pub(crate) tsp: f32,
+
+    /// Share of the page that a region keeps beside its own box once its first tokens are written; 1 = all.
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = share)]
+    pub(crate) retention: f32,
 }
 
 #[derive(Args, Debug, Default)]
@@ -345,9 +388,27 @@ pub(crate) struct BenchArguments {
     pub(crate) prefix: usize,
 
     /// Shares of the visual tokens, in percent, at which decoding with fixation is measured.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20,5",
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5,20",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) fixation: Vec<u8>,
+
+    /// Shares that prefill carries on, in percent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "50",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) tsp: Vec<u8>,
+
+    /// Shares that a region keeps, in percent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) retention: Vec<u8>,
+
+    /// Write the curves to DIR as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
+
+    /// Put another runtime's figures (written by `scripts/bench_peer.py`) beside them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peer: Option<PathBuf>,
 
     /// Where the report is written.
     #[arg(long, value_name = "FILE")]
@@ -478,9 +539,11 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "ocr" => drafters.ocr = true,
             "table" => drafters.table = true,
             "glyph" => drafters.glyph = true,
+            "mtp" => drafters.mtp = true,
+            "ngram" => drafters.ngram = true,
             other => {
                 return Err(format!(
-                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, glyph"
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, mtp, ngram, glyph"
                 ));
             }
         }

@@ -1,7 +1,6 @@
 //! `docparse bench`: decoding modes side by side. The table goes to stderr, the report to the file.
 
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 use super::args::{BenchArguments, MessageArguments};
 use super::exit::Outcome;
@@ -14,7 +13,7 @@ use crate::bench::modes::Mode;
 use crate::bench::{BenchError, BenchSettings, run, run_decoder};
 use crate::pdf::OpenOptions;
 use crate::reader::ReaderSettings;
-use crate::settings::{DecodeSettings, Device, ModelChoice, RasterSettings};
+use crate::settings::{DecodeSettings, Device, Limits, ModelChoice, RasterSettings};
 
 /// Runs `bench`.
 pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
@@ -31,8 +30,10 @@ pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
 fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, String)> {
     if let Some(folder) = &arguments.decoder {
         let repetitions = arguments.repetitions.max(1);
-        let grid = run_decoder(folder, arguments.prefix.max(1), repetitions, arguments.threads.max(1))
-            .map_err(failed)?;
+        let threads = arguments.threads.max(1);
+        let grid =
+            run_decoder(folder, arguments.prefix.max(1), repetitions, threads, &mut |line| report.note(line))
+                .map_err(failed)?;
         grid.table().lines().for_each(|line| report.note(line));
         return write(
             arguments,
@@ -52,10 +53,25 @@ fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, 
         pages: arguments.pages.max(1),
         max_tokens: arguments.max_tokens,
         draft_error: arguments.draft_error.clamp(0.0, 1.0),
-        modes: modes(&arguments.fixation),
+        modes: modes(arguments),
     };
-    let measured = run(&files, &engine, &settings, &mut |line| report.note(line)).map_err(failed)?;
+    let mut measured = run(&files, &engine, &settings, &mut |line| report.note(line)).map_err(failed)?;
+    if let Some(path) = &arguments.peer {
+        let read = std::fs::read(path).map_err(|error| error.to_string());
+        let peer = read.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
+        measured.join_peer(
+            peer.map_err(|error| (Outcome::BadArguments, format!("{}: {error}", path.display())))?,
+        );
+    }
     measured.table().lines().for_each(|line| report.note(line));
+    if let Some(folder) = &arguments.plots {
+        let fail =
+            |error: &dyn std::fmt::Display| (Outcome::Output, format!("{}: {error}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
+        for (name, svg) in measured.plots() {
+            write_atomic(&folder.join(name), svg.as_bytes()).map_err(|error| fail(&error))?;
+        }
+    }
     write(arguments, &measured.json())
 }
 
@@ -68,7 +84,11 @@ fn write(arguments: &BenchArguments, report: &serde_json::Value) -> Result<(), (
 fn failed(error: BenchError) -> (Outcome, String) {
     let outcome = match &error {
         BenchError::Reader(_) | BenchError::NoModel | BenchError::Shape { .. } => Outcome::Missing,
-        BenchError::NoPages | BenchError::Page { .. } | BenchError::Graph(_) => Outcome::Failed,
+        BenchError::NoPages
+        | BenchError::Page { .. }
+        | BenchError::Graph(_)
+        | BenchError::Model(_)
+        | BenchError::Profile(_) => Outcome::Failed,
     };
     (outcome, error.to_string())
 }
@@ -82,10 +102,11 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
         open: OpenOptions {
             raster: RasterSettings::default(),
             password: None,
-            page_timeout: Duration::from_secs(120),
+            limits: Limits::default(),
             program,
         },
         reader: ReaderSettings {
+            page_time: Limits::default().page_time,
             model: model.unwrap_or(ModelChoice::None),
             device: Device::Cpu,
             decode: DecodeSettings::default(),
@@ -97,7 +118,22 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
     })
 }
 
-fn modes(percents: &[u8]) -> Vec<Mode> {
-    let fixation = percents.iter().flat_map(|&p| [Mode::SequentialFixation(p), Mode::ForkedFixation(p)]);
-    Mode::ALL.into_iter().chain(fixation).collect()
+/// All modes that read everything, then each share alone, one stream at a time and forked, then propagation and retention
+/// together.
+fn modes(arguments: &BenchArguments) -> Vec<Mode> {
+    let mut modes = Mode::WHOLE.to_vec();
+    let mut both = |of: &dyn Fn(Mode) -> Mode| modes.extend([Mode::SEQUENTIAL, Mode::FORKED].map(of));
+    for &fixation in arguments.fixation.iter().filter(|&&percent| percent < 100) {
+        both(&|mode| Mode { fixation, ..mode });
+    }
+    for &tsp in arguments.tsp.iter().filter(|&&percent| percent < 100) {
+        both(&|mode| Mode { tsp, ..mode });
+    }
+    for &retention in arguments.retention.iter().filter(|&&percent| percent < 100) {
+        both(&|mode| Mode { retention, ..mode });
+    }
+    if let (Some(&tsp), Some(&retention)) = (arguments.tsp.first(), arguments.retention.first()) {
+        both(&|mode| Mode { tsp, retention, ..mode });
+    }
+    modes
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::args::{ConvertArguments, DecodeArguments, InputArguments};
+use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments};
 use super::exit::Outcome;
 use super::locate;
 use super::report::{self, Report};
@@ -24,11 +24,12 @@ use crate::batch::pages::PageRanges;
 use crate::batch::plan::{PlannedFile, plan};
 use crate::batch::runner::{self, BatchError, BatchSettings, Run};
 use crate::batch::shard::Shard;
+use crate::drafts::tesseract::{installed_languages, needs_tesseract};
 use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
 use crate::settings::{
-    DecodeSettings, Destination, Existing, Format, ModelChoice, OutputSettings, RasterSettings,
+    DecodeSettings, Destination, Existing, Format, Limits, ModelChoice, OutputSettings, RasterSettings,
 };
 
 /// Why nothing is converted at all.
@@ -128,13 +129,15 @@ fn prepare(
     check_stats_place(arguments.messages.stats.as_deref())?;
     let model = model(arguments, report)?;
     let raster = raster_settings(arguments, &model);
-    let decode = decode_settings(&arguments.decode);
+    let languages = languages(&arguments.input.lang)?;
+    let decode = DecodeSettings { languages, ..decode_settings(&arguments.decode) };
+    let limits = limits(&arguments.limits);
     let third_party = locate::third_party();
     let page_settings = PageSettings {
         raster: &raster,
         decode: &decode,
         output: &output,
-        third_party: &locate::third_party_files(&third_party),
+        third_party: &installed(&third_party, decode.drafters.ocr),
     };
     let jobs = jobs(arguments.run.jobs);
     let settings = BatchSettings {
@@ -143,7 +146,8 @@ fn prepare(
         settings_sha256: page_settings.sha256(),
         existing: existing(arguments),
         fail_fast: arguments.run.fail_fast,
-        file_timeout: arguments.run.file_timeout.map(|seconds| Duration::from_secs(seconds.into())),
+        max_pages: arguments.limits.max_pages,
+        file_timeout: arguments.limits.file_timeout.map(|seconds| Duration::from_secs(seconds.into())),
         destination,
         output,
     };
@@ -153,16 +157,12 @@ fn prepare(
     })?;
     let engine = NativeEngine {
         readers: AtomicUsize::new(0),
-        open: OpenOptions {
-            raster,
-            password,
-            page_timeout: Duration::from_secs(arguments.run.page_timeout.into()),
-            program,
-        },
+        open: OpenOptions { raster, password, limits, program },
         reader: ReaderSettings {
             model,
             device: arguments.run.device.clone(),
             decode,
+            page_time: limits.page_time,
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
@@ -332,7 +332,41 @@ fn decode_settings(arguments: &DecodeArguments) -> DecodeSettings {
         max_tokens: arguments.max_tokens.map(|tokens| tokens as usize),
         fixation: arguments.fixation,
         focal_layers: (!arguments.focal_layers.is_empty()).then(|| arguments.focal_layers.clone()),
+        tsp: arguments.tsp,
+        retention: arguments.retention,
         ..DecodeSettings::default()
+    }
+}
+
+/// The languages named. Those that only tesseract reads must be installed.
+fn languages(typed: &[String]) -> Result<Vec<String>, Refusal> {
+    let has = |name: &String| installed_languages().contains(name);
+    match typed.iter().find(|name| needs_tesseract(name) && !has(name)) {
+        None => Ok(typed.to_vec()),
+        Some(name) => {
+            let message = format!("`--lang {name}`: tesseract is not installed with this language");
+            let found = match installed_languages() {
+                [] => "neither the program nor its `osd` data is found".to_owned(),
+                languages => format!("it has {}", languages.join(", ")),
+            };
+            Err(Refusal::new(Outcome::Missing, message).hint(found))
+        }
+    }
+}
+
+/// What the drafts depend on besides the settings: the small models and, for the OCR, tesseract's languages.
+fn installed(third_party: &Path, ocr: bool) -> Vec<(String, u64)> {
+    let mut found = locate::third_party_files(third_party);
+    let languages = if ocr { installed_languages() } else { &[] };
+    found.extend(languages.iter().map(|name| (format!("tesseract {name}"), 0)));
+    found
+}
+
+fn limits(typed: &LimitArguments) -> Limits {
+    Limits {
+        page_time: Duration::from_secs(typed.page_timeout.into()),
+        raster_memory: typed.raster_memory,
+        picture_pixels: u64::from(typed.max_pixels) * 1_000_000,
     }
 }
 

@@ -7,6 +7,7 @@ use super::args::MessageArguments;
 use super::exit::Outcome;
 use super::locate;
 use super::report::{Report, escaped, print};
+use crate::drafts::tesseract::installed_languages;
 use crate::graphs::runtime::{self, RuntimeError};
 
 const SETUP_HINT: &str = "`scripts/setup` fetches the native libraries and the small models";
@@ -50,6 +51,13 @@ pub(super) fn doctor() -> Outcome {
             false => format!("missing: no {purpose}; looked for {}", path.display()),
         };
         line(name, &state);
+    }
+    match installed_languages() {
+        [] => line(
+            "tesseract",
+            "not found with its `osd` data: scripts that the OCR lacks are read from text layers only",
+        ),
+        languages => line("tesseract", &languages.join(" ")),
     }
     let packs = locate::packs();
     for (name, folder) in &packs {

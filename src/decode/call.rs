@@ -1,8 +1,9 @@
 //! One call of the decode graph: rows of one page padded to one shape, their keys and values viewed in place.
 
-use crate::graphs::{DecodeGraph, Dims, GraphError, StepInput, StepOutput, TokenId};
-use crate::kv::{KvCache, NewRows, RowSource};
+use crate::graphs::{DecodeGraph, Dims, GraphError, StepOutput, TokenId};
+use crate::kv::{Fed, KvCache, NewRows, RowSource};
 
+use super::looking::Focus;
 use super::stream::Feed;
 use super::verify::Scores;
 
@@ -12,17 +13,9 @@ pub(super) struct CallOutput {
     output: StepOutput,
     rows: usize,
     tokens_per_row: usize,
+    hidden: usize,
     /// Prefix positions that a layer read, mean over the layers.
     pub(super) prefix_read: f64,
-}
-
-/// What a call is to do beside its tokens.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Focus {
-    /// Layers read only what the rows look at, if that is at most this share of the prefix.
-    pub(super) max_share: Option<f32>,
-    /// Ask for the focal layers' scores.
-    pub(super) scores: bool,
 }
 
 impl CallOutput {
@@ -37,10 +30,21 @@ impl CallOutput {
         }
     }
 
-    /// Where the last token of each row looked, `[F, rows, prefix]`, and how much, `[L, rows]`; empty if not asked for. Rows
-    /// with fewer tokens than the longest have nothing there.
-    pub(super) fn focal(&self) -> (&[f32], &[f32]) {
+    /// Where the last token of each row looked, by focal layer `[rows, prefix]`, and how much, `[L, rows]`; empty if not asked
+    /// for. Rows with fewer tokens than the longest have nothing there.
+    pub(super) fn focal(&self) -> (&[Vec<f32>], &[f32]) {
         (&self.output.focal_scores, &self.output.image_attention)
+    }
+
+    /// Where the watched rows looked, see [`StepOutput::saliency`].
+    pub(super) fn saliency(&self) -> &[Vec<f32>] {
+        &self.output.saliency
+    }
+
+    /// The last hidden state at token `index` of `row`; `None` from a graph that does not return it.
+    pub(super) fn hidden(&self, row: usize, index: usize) -> Option<&[f32]> {
+        let start = (row * self.tokens_per_row + index) * self.hidden;
+        self.output.hidden.get(start..start + self.hidden).filter(|hidden| !hidden.is_empty())
     }
 
     /// Rows of the call, a filler included.
@@ -75,7 +79,7 @@ impl CallBuffers {
         graph: &mut dyn DecodeGraph,
         kv: &mut KvCache,
         feeds: &[(RowSource<'_>, &Feed)],
-        focus: Focus,
+        focus: &Focus,
     ) -> Result<CallOutput, GraphError> {
         let dims = graph.dims();
         let parts = dims.position_parts;
@@ -95,32 +99,18 @@ impl CallBuffers {
         }
         self.tokens.resize(rows * tokens_per_row, 0);
         self.positions.resize(rows * tokens_per_row * parts, 0.0);
-        let view = match focus.max_share {
-            Some(max_share) => kv.focused_view(&sources, max_share),
-            None => kv.view(&sources),
-        };
-        let prefix_read = view.prefix_len.iter().sum::<usize>() as f64 / dims.layers.max(1) as f64;
-        let input = StepInput {
+        let view = kv.view_for(&sources, focus.reading);
+        let prefix_read = view.prefix_read();
+        let input = view.input(Fed {
             tokens: &self.tokens,
             positions: &self.positions,
-            rows,
             tokens_per_row,
-            trunk_visible: &view.trunk_visible,
-            suffix_len: &view.suffix_len,
-            prefix_keys: view.prefix_keys,
-            prefix_values: view.prefix_values,
-            prefix_len: view.prefix_len,
-            trunk_keys: view.trunk_keys,
-            trunk_values: view.trunk_values,
-            trunk_capacity: view.trunk_capacity,
-            suffix_keys: view.suffix_keys,
-            suffix_values: view.suffix_values,
-            suffix_capacity: view.suffix_capacity,
             wants_focal: focus.scores,
-        };
+            watched: &focus.watched,
+        });
         let output = graph.step(&input)?;
         check_shapes(&output, dims, rows * tokens_per_row)?;
-        Ok(CallOutput { output, rows, tokens_per_row, prefix_read })
+        Ok(CallOutput { output, rows, tokens_per_row, hidden: dims.hidden, prefix_read })
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::graphs::TokenId;
 
 use super::protocol::{DraftToken, Protocol, TokenClass};
+use super::stream::Proposed;
 
 /// Tokens of text that must agree before a place in the draft is taken to be where the stream is. Fewer are met by chance.
 const MATCH_LEN: usize = 3;
@@ -42,11 +43,14 @@ impl ContentDraft {
         ContentDraft { tokens, place: Place::Following { next: 0, strict: 0, since: 0 } }
     }
 
-    /// Tokens proposed next, and how many of them must be the model's own.
-    pub(super) fn proposal(&self) -> (&[DraftToken], usize) {
+    /// What is proposed next.
+    pub(super) fn proposal(&self) -> Proposed<'_> {
         match self.place {
-            Place::Following { next, strict, .. } => (&self.tokens[next.min(self.tokens.len())..], strict),
-            Place::Lost { .. } | Place::Dropped => (&[], 0),
+            Place::Following { next, strict, .. } => {
+                let tokens = &self.tokens[next.min(self.tokens.len())..];
+                Proposed { tokens, strict, ..Proposed::default() }
+            }
+            Place::Lost { .. } | Place::Dropped => Proposed::default(),
         }
     }
 

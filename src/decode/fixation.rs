@@ -5,6 +5,8 @@
 //! layer chose in the step before: what the paper's cross-step reuse (CSFR) does for the layers before the first focal one.
 //! A stream's first steps attend to everything; on the first steps of a page the focal layers are found.
 
+use crate::graphs::Prefix;
+
 /// How streams fixate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixationSettings {
@@ -138,14 +140,25 @@ impl PageFixation {
         Some(governing(layers, &of_layers))
     }
 
-    /// What `row` looks at after a call with `focal_scores [candidates, rows, prefix]`: a set for each focal layer.
-    pub(super) fn sets(&self, focal_scores: &[f32], row: usize, rows: usize) -> Option<Vec<Vec<u32>>> {
+    /// What `row` looks at after a call with these focal scores, by candidate `[rows, prefix of the layer]`: positions of the page
+    /// for each focal layer.
+    pub(super) fn sets(
+        &self,
+        focal_scores: &[Vec<f32>],
+        row: usize,
+        rows: usize,
+        prefix: &Prefix,
+    ) -> Option<Vec<Vec<u32>>> {
         let focal = self.focal.as_ref().filter(|focal| !focal.is_empty())?;
-        let prefix = focal_scores.len() / (self.candidates.len() * rows).max(1);
         let set = |&index: &usize| {
-            let start = (index * rows + row) * prefix;
-            let scores = focal_scores.get(start..start + prefix)?;
-            Some(select(scores, self.settings.tau, self.settings.text_tail))
+            let of_layer = focal_scores.get(index)?;
+            let len = of_layer.len() / rows.max(1);
+            let chosen =
+                select(of_layer.get(row * len..(row + 1) * len)?, self.settings.tau, self.settings.text_tail);
+            Some(match prefix.kept(self.candidates[index]) {
+                Some(kept) => chosen.iter().filter_map(|&row| kept.get(row as usize).copied()).collect(),
+                None => chosen,
+            })
         };
         focal.iter().map(set).collect()
     }

@@ -11,6 +11,7 @@ use crate::graphs::TokenId;
 
 use super::TrunkRegion;
 use super::protocol::{DraftToken, Protocol};
+use super::stream::Proposed;
 use super::verify::AcceptanceRule;
 
 /// Overlap (intersection over union) from which a kept and a drafted region are the same.
@@ -80,28 +81,25 @@ impl LayoutDraft {
         self.cursor
     }
 
-    /// Tokens proposed next, how many of them must be the model's own, and whether the draft goes on after them.
-    pub(super) fn proposal(
-        &self,
-        rule: &AcceptanceRule,
-        protocol: &dyn Protocol,
-    ) -> (&[DraftToken], usize, bool) {
+    /// What is proposed next.
+    pub(super) fn proposal(&self, rule: &AcceptanceRule, protocol: &dyn Protocol) -> Proposed<'_> {
+        let of = |tokens, strict, goes_on| Proposed { tokens, strict, goes_on, guesser: None };
         let claimed = self.regions.iter().find(|r| r.claimed && r.tokens.start >= self.cursor);
         let limit = claimed.map_or(self.tokens.len(), |r| r.tokens.start);
         let rest = |end: usize| &self.tokens[self.cursor.min(end)..end];
-        let Some(open) = self.open.filter(|o| !o.intact) else { return (rest(limit), 0, false) };
+        let Some(open) = self.open.filter(|o| !o.intact) else { return of(rest(limit), 0, false) };
         let Some(region) =
             open.expected.map(|e| &self.regions[e].tokens).filter(|r| r.contains(&self.cursor))
         else {
-            return (&[], 0, false);
+            return Proposed::default();
         };
         let strict = region.end - self.cursor;
         if *rule == AcceptanceRule::Lossless {
-            return (rest(limit.max(region.end)), strict, false);
+            return of(rest(limit.max(region.end)), strict, false);
         }
         // Under trust the later regions' drafts would stand without a look at whether this region is the drafted one.
         let closes = self.tokens[region.clone()].last().is_some_and(|t| protocol.is_fork(t.id));
-        (rest(region.end), strict, closes && region.end < self.tokens.len())
+        of(rest(region.end), strict, closes && region.end < self.tokens.len())
     }
 
     /// Takes the trunk's next token, the last of `trunk`.

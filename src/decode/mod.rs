@@ -4,13 +4,17 @@
 //! drafts propose; what stands is kept, then the model's own token. Under [`AcceptanceRule::Lossless`] the tokens are those of
 //! decoding without drafts, whatever the drafts, the row limit or the memory.
 
+mod advance;
 mod call;
 mod content;
 pub mod fixation;
 mod guard;
+mod guesses;
 mod layout;
+mod looking;
 mod page;
 pub mod protocol;
+pub mod retention;
 mod scheduler;
 mod stats;
 mod stream;
@@ -20,13 +24,16 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
 use crate::kv::{KvCache, KvLimits};
 use crate::page::StopReason;
 
 use fixation::FixationSettings;
+pub use guesses::{GuessCount, GuessSettings, Guesser};
 use protocol::{DraftToken, KeptToken, Protocol};
+use retention::RetentionSettings;
 
 pub use stats::DecodeStats;
 pub use verify::{AcceptanceRule, Accepted, Proposal, Scores, stands_unseen, verify};
@@ -50,6 +57,14 @@ pub struct LoopSettings {
     pub first_capacity: usize,
     /// Layers that do not choose read only where the stream looked last; `None`, and graphs without focal scores: everything.
     pub fixation: Option<FixationSettings>,
+    /// When the page is given up.
+    pub deadline: Option<Instant>,
+    /// Branches keep only a part of the prefix for themselves; `None`, and graphs without saliency: everything.
+    pub retention: Option<RetentionSettings>,
+    /// Drafts of the model's own making.
+    pub guesses: GuessSettings,
+    /// Most tokens that a stream feeds in one call.
+    pub max_feed: usize,
 }
 
 impl Default for LoopSettings {
@@ -63,6 +78,10 @@ impl Default for LoopSettings {
             kv_budget_bytes: 4 << 30,
             first_capacity: 64,
             fixation: None,
+            deadline: None,
+            retention: None,
+            guesses: GuessSettings::default(),
+            max_feed: 512,
         }
     }
 }
@@ -125,6 +144,8 @@ pub enum DecodeError {
     NoRoom { needed: usize, budget: usize },
     #[error("the model's protocol has no prompt for the trunk")]
     EmptyPrompt,
+    #[error("no time was left to decode it")]
+    Late,
 }
 
 /// Decodes one page after its prefix.
@@ -142,13 +163,17 @@ pub fn decode_page(
         first_capacity: settings.first_capacity,
     };
     let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
+    let next_order = prefix.next_order;
     let kv = KvCache::new(graph.dims(), prefix, limits)
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
-    let mut page = page::PageState::new(protocol, settings, kv, drafts, graph.focal_layers())?;
+    let mut page = page::PageState::new(protocol, settings, kv, drafts, (graph, next_order))?;
     loop {
         let call = scheduler::next_call(page.ready(), settings.max_rows);
         if call.is_empty() {
             return Ok(page.finish());
+        }
+        if settings.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(DecodeError::Late);
         }
         page.run(graph, call)?;
     }

@@ -64,6 +64,13 @@ pub struct PositionState {
     pub line_x: Option<f32>,
 }
 
+impl PositionState {
+    /// The same, with orders counted on from `order`.
+    pub(super) fn after(self, order: f32) -> PositionState {
+        PositionState { order: self.order + order, ..self }
+    }
+}
+
 /// The token protocol of a model.
 pub trait Protocol {
     /// Tokens fed to the trunk before anything is decoded (after the image prefix).

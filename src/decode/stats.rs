@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::page::Source;
 
+use super::guesses::{GuessCount, Guesser};
 use super::protocol::{DraftToken, KeptToken};
 
 /// What decoding a page took.
@@ -24,13 +25,17 @@ pub struct DecodeStats {
     pub accepted: BTreeMap<Source, usize>,
     /// Rows whose feed held drafted tokens of a drafter.
     pub draft_rows: BTreeMap<Source, usize>,
-    /// Tokens of the model's own.
+    /// What became of the drafts of the model's own making.
+    pub guesses: BTreeMap<Guesser, GuessCount>,
+    /// Tokens of the model's own, its accepted guesses included.
     pub written: usize,
     /// Suffixes that were given up for an older branch.
     pub preempted: usize,
     /// Most bytes of keys and values held at once, staging included.
     pub kv_peak_bytes: usize,
     pub graph_seconds: f64,
+    /// Of the multi-token head.
+    pub head_seconds: f64,
     /// Prefix positions that a layer read, mean over the layers, sum over the calls.
     pub prefix_read: f64,
 }
@@ -51,6 +56,13 @@ impl DecodeStats {
         for source in sources {
             *self.draft_rows.entry(source).or_default() += 1;
         }
+    }
+
+    pub(super) fn note_guess(&mut self, guesser: Guesser, proposed: usize, accepted: usize) {
+        let count = self.guesses.entry(guesser).or_default();
+        count.rows += 1;
+        count.proposed += proposed;
+        count.accepted += accepted;
     }
 
     /// Tokens that a stream kept.

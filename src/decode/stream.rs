@@ -4,11 +4,9 @@ use crate::graphs::TokenId;
 use crate::page::{Source, StopReason};
 
 use super::guard::LoopGuard;
+use super::guesses::{Guess, Guesser};
 use super::protocol::{DraftToken, KeptToken, PositionState, Protocol};
 use super::verify::Proposal;
-
-/// Most tokens that a stream feeds in one call: the largest bucket of the decode graph.
-pub(super) const MAX_FEED: usize = 512;
 
 /// Tokens of a stream. Between calls the cache holds all of them but the last, or fewer if its rows were given up.
 #[derive(Debug)]
@@ -18,6 +16,8 @@ pub(super) struct Stream {
     prompt_len: usize,
     /// Most tokens, prompt included.
     max_len: usize,
+    /// Most tokens that it feeds in one call, 2 at least: one that is known, one that is drafted.
+    max_feed: usize,
     cached: usize,
     start: PositionState,
     /// State after the cached tokens.
@@ -45,17 +45,51 @@ pub(super) struct Drafted {
     pub(super) tokens: Vec<DraftToken>,
     pub(super) strict: usize,
     pub(super) goes_on: bool,
+    /// Who guessed them; `None`: they are a drafter's.
+    pub(super) guesser: Option<Guesser>,
+}
+
+/// What is proposed for a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Proposed<'a> {
+    pub(super) tokens: &'a [DraftToken],
+    /// How many of them must be the model's own.
+    pub(super) strict: usize,
+    /// The draft goes on after them.
+    pub(super) goes_on: bool,
+    pub(super) guesser: Option<Guesser>,
+}
+
+impl<'a> Proposed<'a> {
+    /// `drafted` if there is any of it, else a guess.
+    pub(super) fn or_guess(self, guess: Option<&'a Guess>) -> Proposed<'a> {
+        match guess {
+            Some(guess) if self.tokens.is_empty() => Proposed {
+                tokens: &guess.tokens,
+                strict: guess.tokens.len(),
+                goes_on: false,
+                guesser: Some(guess.by),
+            },
+            _ => self,
+        }
+    }
 }
 
 impl Stream {
     /// A stream that is given `prompt` and may write `max_tokens`.
-    pub(super) fn new(prompt: &[TokenId], start: PositionState, max_tokens: usize) -> Stream {
+    pub(super) fn new(
+        prompt: &[TokenId],
+        start: PositionState,
+        max_tokens: usize,
+        max_feed: usize,
+    ) -> Stream {
         let given = |&id: &TokenId| KeptToken { id, probability: 1.0, source: Source::Model, origin: None };
         Stream {
             ids: prompt.to_vec(),
             tokens: prompt.iter().map(given).collect(),
             prompt_len: prompt.len(),
             max_len: prompt.len() + max_tokens,
+            max_feed: max_feed.max(2),
             cached: 0,
             start,
             state: start,
@@ -101,23 +135,21 @@ impl Stream {
     /// no token of the model's own is taken where a draft waits.
     fn feed_parts(&self, drafts: usize) -> (usize, Option<usize>) {
         let uncached = self.tokens.len() - self.cached;
-        let known = uncached.min(MAX_FEED - 1);
-        let drafted = drafts.min(MAX_FEED - known).min(self.max_len - self.tokens.len());
+        let known = uncached.min(self.max_feed - 1);
+        let drafted = drafts.min(self.max_feed - known).min(self.max_len - self.tokens.len());
         (known, (known == uncached).then_some(drafted))
     }
 
     /// The next feed, with positions of `parts` components.
-    pub(super) fn feed(
-        &self,
-        (drafts, strict, goes_on): (&[DraftToken], usize, bool),
-        parts: usize,
-        protocol: &dyn Protocol,
-    ) -> Feed {
+    pub(super) fn feed(&self, proposed: Proposed<'_>, parts: usize, protocol: &dyn Protocol) -> Feed {
+        let Proposed { tokens: drafts, strict, goes_on, guesser } = proposed;
         let (known, drafted) = self.feed_parts(drafts.len());
         let drafted = drafted.map(|count| Drafted {
             tokens: drafts[..count].to_vec(),
             strict,
-            goes_on: count < drafts.len() || (goes_on && count > 0),
+            // A guess that had to be cut has said all it can.
+            goes_on: guesser.is_none() && (count < drafts.len() || (goes_on && count > 0)),
+            guesser,
         });
         let mut tokens = self.ids[self.cached..self.cached + known].to_vec();
         tokens.extend(drafted.iter().flat_map(|d| &d.tokens).map(|t| t.id));

@@ -308,6 +308,40 @@ proptest! {
         prop_assert!(decoded.stats.kv_peak_bytes > 0);
     }
 
+    /// Guesses of a head that is wrong now and then, and look-ups, change nothing of what is written, under any rule.
+    #[test]
+    fn guesses_change_nothing_that_is_written(
+        visual in prop::collection::vec(1000i64..2000, 1..6),
+        fork_visible: bool,
+        quality in quality(),
+        seed: u64,
+        head_drafts in 0usize..5,
+        wrong_draft in 1usize..20,
+        ngram: bool,
+        spare_positions in prop::option::of(0usize..160),
+        never_trust: bool,
+    ) {
+        let mut page = Page { rule: &random_page, protocol: TestProtocol { fork_visible }, visual, settings: settings() };
+        page.settings.guesses = GuessSettings { head: true, ngram };
+        if let Some(spare) = spare_positions {
+            page.settings.kv_budget_bytes = page.tightest_budget() + spare * DIMS.bytes_per_position();
+        }
+        if never_trust {
+            page.settings.acceptance = AcceptanceRule::Trust(same_thresholds(NEVER));
+        }
+        let alone = page.alone();
+        let mut seed = seed;
+        let drafts = drafts_of(&alone, |tokens| edited(tokens, quality, &mut seed));
+        let mut graph = FakeGraph::new(&random_page);
+        graph.head_drafts = head_drafts;
+        graph.wrong_draft = wrong_draft;
+        let decoded = page.decode_on(&mut graph, drafts);
+        prop_assert_eq!(written(&decoded), alone);
+        for count in decoded.stats.guesses.values() {
+            prop_assert!(count.accepted <= count.proposed && count.rows > 0);
+        }
+    }
+
     /// Whatever stands in the drafts, trusted decoding ends and keeps its accounts.
     #[test]
     fn trusted_decoding_always_ends(
@@ -712,4 +746,92 @@ fn rows_share_the_union_or_read_everything() {
     let shared = read(0.2, 1.0);
     assert!(shared[..3].iter().all(|&len| len == 20), "warm-up: {shared:?}");
     assert!(shared.contains(&4) && shared.iter().any(|&len| len > 4 && len < 20), "{shared:?}");
+}
+
+#[test]
+fn forks_and_ends_inside_a_guess_are_handled_in_order() {
+    let rule = scripted(&trunk_of(&[10, 20, 30]));
+    let mut page = scripted_page(&rule);
+    let plain = page.decode(PageDrafts::default());
+    page.settings.guesses = GuessSettings { head: true, ngram: false };
+    let mut graph = FakeGraph::new(&rule);
+    graph.head_drafts = 6;
+    let decoded = page.decode_on(&mut graph, PageDrafts::default());
+    assert_eq!(written(&decoded), page.alone());
+    let count = decoded.stats.guesses[&Guesser::Head];
+    assert_eq!(count.accepted, count.proposed, "the head is always right");
+    assert!(decoded.stats.calls * 4 < plain.stats.calls, "{} of {}", decoded.stats.calls, plain.stats.calls);
+    let tokens = decoded.branches.iter().flat_map(|b| &b.tokens).chain(&decoded.trunk);
+    assert!(
+        tokens.clone().all(|t| t.source == Source::Model && t.origin.is_none()),
+        "all of it is the model's"
+    );
+}
+
+#[test]
+fn a_head_that_is_always_wrong_is_not_asked_for_long() {
+    let rule = scripted(&trunk_of(&[10, 20, 30]));
+    let mut page = scripted_page(&rule);
+    page.settings.guesses = GuessSettings { head: true, ngram: false };
+    let mut graph = FakeGraph::new(&rule);
+    (graph.head_drafts, graph.wrong_draft) = (3, 1);
+    let decoded = page.decode_on(&mut graph, PageDrafts::default());
+    assert_eq!(written(&decoded), page.alone());
+    let count = decoded.stats.guesses[&Guesser::Head];
+    assert!(count.accepted == 0 && (24..40).contains(&count.rows), "{count:?}");
+}
+
+#[test]
+fn what_a_stream_repeats_is_looked_up() {
+    let rows =
+        |x: TokenId| (0..40).map(|i| [CELL, TEXT + x % 7, TEXT + 9, CELL][i % 4]).chain([END]).collect();
+    let rule = scripted_with(&trunk_of(&[10]), rows);
+    let mut page = scripted_page(&rule);
+    page.settings.guesses = GuessSettings { head: false, ngram: true };
+    let decoded = page.decode(PageDrafts::default());
+    assert_eq!(written(&decoded), page.alone());
+    let count = decoded.stats.guesses[&Guesser::Ngram];
+    assert!(count.accepted > 20 && decoded.stats.calls < 25, "{count:?}, {} calls", decoded.stats.calls);
+}
+
+#[test]
+fn a_branch_keeps_what_its_first_queries_saw_and_the_trunk_keeps_everything() {
+    let retention = RetentionSettings { window: 3, max_share: 1.0, ..RetentionSettings::new(0.2) };
+    let settings = LoopSettings { retention: Some(retention), max_rows: 1, ..settings() };
+    let rule = scripted(&trunk_of(&[10, 20]));
+    let page =
+        Page { rule: &rule, protocol: TestProtocol { fork_visible: false }, visual: visual(), settings };
+    let mut graph = FakeGraph::new(&rule);
+    graph.saliency = true;
+    let decoded = page.decode_on(&mut graph, PageDrafts::default());
+    assert_eq!(written(&decoded), page.alone());
+    let of_branches =
+        |len: i64| graph.calls.iter().filter(move |c| c.tokens[0] != FORK && c.suffix_len[0] == len);
+    assert!(of_branches(2).all(|call| call.prefix_read.len() == 20 && call.tokens_per_row == 1));
+    let narrowed: Vec<usize> =
+        graph.calls.iter().filter(|c| c.suffix_len[0] >= 3).map(|c| c.prefix_read.len()).collect();
+    assert!(narrowed.len() > 40 && narrowed.iter().all(|&len| len == 4), "a fifth of 20: {narrowed:?}");
+    let watched = graph.calls.iter().filter(|call| !call.watched.is_empty()).count();
+    assert_eq!(watched, 6, "three steps of each branch");
+    let trunk = graph.calls.iter().filter(|call| call.tokens[0] != CHILD && call.suffix_len[0] == 0);
+    assert!(trunk.clone().count() > 5 && trunk.map(|call| call.prefix_read.len()).all(|len| len == 20));
+}
+
+#[test]
+fn rate_1_and_rows_that_keep_everything_read_everything() {
+    let rule = scripted(&trunk_of(&[10, 20]));
+    let read = |rate: f32, max_share: f32| {
+        let retention = RetentionSettings { window: 2, max_share, ..RetentionSettings::new(rate) };
+        let settings = LoopSettings { retention: Some(retention), ..settings() };
+        let page =
+            Page { rule: &rule, protocol: TestProtocol { fork_visible: false }, visual: visual(), settings };
+        let mut graph = FakeGraph::new(&rule);
+        graph.saliency = true;
+        let decoded = page.decode_on(&mut graph, PageDrafts::default());
+        assert_eq!(written(&decoded), page.alone());
+        graph.calls.iter().map(|call| call.prefix_read.len()).collect::<Vec<usize>>()
+    };
+    assert!(read(1.0, 1.0).iter().all(|&len| len == 20), "1 is off");
+    assert!(read(0.2, 0.1).iter().all(|&len| len == 20), "a union above the largest share");
+    assert!(read(0.2, 1.0).iter().any(|&len| len < 20));
 }

@@ -11,7 +11,7 @@ use crate::document::text::{Lines, Writer, lines_of, page_lines};
 use crate::document::{Element, ElementKind, Line, Style, contents, markup, model_text};
 use crate::geometry::Rect;
 use crate::lines::{hull_of, median};
-use crate::page::{Kind, Link, Markup, Region, Word};
+use crate::page::{Kind, Link, Markup, Region, Source, Word};
 use crate::patterns::{BULLET, PAGE_NUMBER, monospaced};
 
 /// What assembly must know of the page besides its regions.
@@ -331,7 +331,10 @@ impl Assembly<'_> {
 
     fn markup(&mut self, region: &Region, markup: &Markup) {
         let none = Lines::new();
-        for piece in model_text::pieces(region.kind, markup, region.score) {
+        // Words beside markup are what it was made from.
+        let (source, confidence) =
+            region.words.first().map_or((Source::Model, region.score), |w| (w.source, w.confidence));
+        for piece in model_text::pieces(region.kind, markup, source, confidence) {
             match piece {
                 model_text::Piece::Grid(grid) => self.put_grid(region, &grid, &none),
                 model_text::Piece::Text { kind, level, text, markdown, latex } => {

@@ -1,5 +1,7 @@
 //! Text while it is put together: its characters, which source each came from, and which of them are links.
 
+use std::sync::Arc;
+
 use crate::document::Run;
 use crate::page::{Source, Word};
 
@@ -12,13 +14,22 @@ pub(crate) struct LinkSpan {
     pub(crate) link: u32,
 }
 
-/// Text with its runs and links. The runs always cover the text exactly; what stands between two words belongs to the run
+/// A range of characters that are one formula.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FormulaSpan {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) latex: Arc<str>,
+}
+
+/// Text with its runs, links and formulas. The runs always cover the text exactly; what stands between two words belongs to the run
 /// before it, or to the first run where there is none before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Composed {
     pub(crate) text: String,
     pub(crate) runs: Vec<Run>,
     pub(crate) links: Vec<LinkSpan>,
+    pub(crate) formulas: Vec<FormulaSpan>,
     /// Characters in `text`.
     chars: usize,
     /// Link of the word written last.
@@ -38,7 +49,11 @@ impl Composed {
     }
 
     pub(crate) fn push_word(&mut self, text: &str, word: &Word) {
+        let start = self.chars;
         self.push(text, word.source, word.confidence, word.link);
+        if let Some(latex) = word.latex.clone().filter(|_| self.chars > start) {
+            self.formulas.push(FormulaSpan { start, end: self.chars, latex });
+        }
     }
 
     fn push(&mut self, text: &str, source: Source, confidence: f32, link: Option<u32>) {
@@ -100,6 +115,8 @@ impl Composed {
             span.end = span.end.min(end);
         }
         self.links.retain(|span| span.start < span.end);
+        // A formula that loses a part is text again.
+        self.formulas.retain(|span| span.end <= end);
     }
 
     /// Takes the first `count` characters away.
@@ -114,6 +131,11 @@ impl Composed {
             span.end = span.end.saturating_sub(count);
         }
         self.links.retain(|span| span.start < span.end);
+        self.formulas.retain(|span| span.start >= count);
+        for span in &mut self.formulas {
+            span.start -= count;
+            span.end -= count;
+        }
     }
 
     /// Takes white space away at both ends.
@@ -149,6 +171,12 @@ impl Composed {
             }
             self.links.extend(spans);
         }
+        let formulas = other.formulas.iter();
+        self.formulas.extend(formulas.map(|s| FormulaSpan {
+            start: s.start + shift,
+            end: s.end + shift,
+            ..s.clone()
+        }));
         if !other.is_empty() {
             self.open_link = other.open_link;
         }
@@ -228,6 +256,7 @@ mod tests {
                     _ => c.trim(),
                 }
                 prop_assert!(covers(&c), "{c:?}");
+                prop_assert!(c.formulas.iter().all(|s| s.start < s.end && s.end <= c.chars));
                 prop_assert!(c.links.iter().all(|s| s.start < s.end && s.end <= c.chars));
             }
         }

@@ -1,6 +1,6 @@
 //! Text -> Markdown and HTML that means just this text. Only what would change the meaning is escaped.
 
-use crate::document::composed::{Composed, LinkSpan};
+use crate::document::composed::{Composed, FormulaSpan, LinkSpan};
 use crate::page::Link;
 
 /// Where in a text a Markdown block begins: what opens a list, a heading or a quotation counts only there.
@@ -16,7 +16,7 @@ pub(crate) enum BlockStart {
 pub(crate) fn inline(composed: &Composed, links: &[Link], start: BlockStart) -> String {
     let chars: Vec<char> = composed.text.chars().collect();
     let mut marks = vec![Mark::Plain; chars.len()];
-    mark_pairs(&chars, &mut marks);
+    mark_pairs(&chars, !composed.formulas.is_empty(), &mut marks);
     mark_singles(&chars, &mut marks);
     match start {
         BlockStart::At(at) => mark_block_start(&chars, at, &mut marks),
@@ -26,7 +26,18 @@ pub(crate) fn inline(composed: &Composed, links: &[Link], start: BlockStart) -> 
     for (span, _) in &spans {
         mark_brackets(&chars, span, &mut marks);
     }
+    mark_formulas(&composed.formulas, &mut marks);
     written(&chars, &marks, &spans, |uri, end| if end { format!("]({})", target(uri)) } else { "[".into() })
+}
+
+/// A formula's first character stands for its LaTeX, the others for nothing.
+fn mark_formulas<'a>(formulas: &'a [FormulaSpan], marks: &mut [Mark<'a>]) {
+    for span in formulas {
+        if let Some(marks) = marks.get_mut(span.start..span.end) {
+            marks.fill(Mark::As(""));
+            marks[0] = Mark::Formula(&span.latex);
+        }
+    }
 }
 
 /// The HTML of a text, links included; line ends become `<br>`.
@@ -38,7 +49,7 @@ pub(crate) fn html(composed: &Composed, links: &[Link]) -> String {
     })
 }
 
-fn html_mark(c: char) -> Mark {
+fn html_mark(c: char) -> Mark<'static> {
     match c {
         '&' => Mark::As("&amp;"),
         '<' => Mark::As("&lt;"),
@@ -54,10 +65,12 @@ fn attribute(text: &str) -> String {
 
 /// How a character is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum Mark<'a> {
     Plain,
     Backslash,
     As(&'static str),
+    /// LaTeX.
+    Formula(&'a str),
 }
 
 /// Links with a target that a reader may follow, and whose text is not the target itself.
@@ -92,7 +105,7 @@ fn target(uri: &str) -> String {
 
 fn written(
     chars: &[char],
-    marks: &[Mark],
+    marks: &[Mark<'_>],
     spans: &[(LinkSpan, &str)],
     tag: impl Fn(&str, bool) -> String,
 ) -> String {
@@ -112,6 +125,7 @@ fn written(
             Mark::Plain => out.push(c),
             Mark::Backslash => out.extend(['\\', c]),
             Mark::As(text) => out.push_str(text),
+            Mark::Formula(latex) => out.extend(["$", latex, "$"]),
         }
         if let Some((span, uri)) = next
             && span.end == at + 1
@@ -159,7 +173,7 @@ fn delimiters(chars: &[char], mark: char) -> Vec<Delimiter> {
 }
 
 /// Emphasis, strike-through, code and formulas need two delimiters: without a partner they are left alone.
-fn mark_pairs(chars: &[char], marks: &mut [Mark]) {
+fn mark_pairs(chars: &[char], formulas: bool, marks: &mut [Mark<'_>]) {
     for mark in ['*', '_', '~'] {
         let runs = delimiters(chars, mark);
         let (Some(first), Some(last)) =
@@ -171,7 +185,9 @@ fn mark_pairs(chars: &[char], marks: &mut [Mark]) {
             marks[run.start..run.end].fill(Mark::Backslash);
         }
     }
-    for (mark, pair) in [('`', chars.iter().filter(|&&c| c == '`').count() > 1), ('$', formula(chars))] {
+    for (mark, pair) in
+        [('`', chars.iter().filter(|&&c| c == '`').count() > 1), ('$', formulas || formula(chars))]
+    {
         for (c, out) in chars.iter().zip(marks.iter_mut()) {
             if pair && *c == mark {
                 *out = Mark::Backslash;
@@ -193,7 +209,7 @@ fn formula(chars: &[char]) -> bool {
 }
 
 /// Characters that mean something on their own.
-fn mark_singles(chars: &[char], marks: &mut [Mark]) {
+fn mark_singles(chars: &[char], marks: &mut [Mark<'_>]) {
     for (at, &c) in chars.iter().enumerate() {
         let rest = &chars[at + 1..];
         let mark = match c {
@@ -217,7 +233,7 @@ fn entity(rest: &[char]) -> bool {
 }
 
 /// Brackets inside a link's text.
-fn mark_brackets(chars: &[char], span: &LinkSpan, marks: &mut [Mark]) {
+fn mark_brackets(chars: &[char], span: &LinkSpan, marks: &mut [Mark<'_>]) {
     for at in span.start..span.end.min(chars.len()) {
         if matches!(chars[at], '[' | ']') {
             marks[at] = Mark::Backslash;
@@ -226,7 +242,7 @@ fn mark_brackets(chars: &[char], span: &LinkSpan, marks: &mut [Mark]) {
 }
 
 /// What would open another block than a paragraph. Up to three digits may: they number the paragraph, and a list shows them.
-fn mark_block_start(chars: &[char], at: usize, marks: &mut [Mark]) {
+fn mark_block_start(chars: &[char], at: usize, marks: &mut [Mark<'_>]) {
     let Some(block) = chars.get(at..) else { return };
     let Some(&first) = block.first() else { return };
     let run = block.iter().take_while(|&&c| c == first).count();
@@ -255,7 +271,7 @@ fn mark_block_start(chars: &[char], at: usize, marks: &mut [Mark]) {
 }
 
 /// A heading ends at its last character that is not a `#` after a space.
-fn mark_heading_end(chars: &[char], marks: &mut [Mark]) {
+fn mark_heading_end(chars: &[char], marks: &mut [Mark<'_>]) {
     let tail = chars.iter().rev().take_while(|&&c| c == '#').count();
     let from = chars.len() - tail;
     if tail > 0 && from.checked_sub(1).is_none_or(|k| chars[k] == ' ') {

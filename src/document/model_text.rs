@@ -17,9 +17,9 @@ pub(crate) enum Piece {
     Text { kind: ElementKind, level: Option<u8>, text: Composed, markdown: String, latex: Option<String> },
 }
 
-/// Pieces of a region of `kind` whose content a model wrote with `confidence`.
-pub(crate) fn pieces(kind: Kind, markup: &Markup, confidence: f32) -> Vec<Piece> {
-    let maker = Maker { kind, confidence };
+/// Pieces of a region of `kind` whose content `source` wrote with `confidence`.
+pub(crate) fn pieces(kind: Kind, markup: &Markup, source: Source, confidence: f32) -> Vec<Piece> {
+    let maker = Maker { kind, source, confidence };
     match markup {
         Markup::Text(text) if kind == Kind::Code => maker.code(text),
         Markup::Text(text) if kind == Kind::Formula => maker.formula_text(text),
@@ -54,12 +54,13 @@ pub(crate) fn parts(text: &str, confidence: f32) -> Vec<Composed> {
 
 struct Maker {
     kind: Kind,
+    source: Source,
     confidence: f32,
 }
 
 impl Maker {
     fn whole(&self, text: &str) -> Composed {
-        Composed::whole(text, Source::Model, self.confidence)
+        Composed::whole(text, self.source, self.confidence)
     }
 
     fn piece(&self, kind: ElementKind, text: Composed, markdown: String) -> Piece {

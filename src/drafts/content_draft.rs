@@ -76,7 +76,10 @@ impl Writer<'_> {
         if let Some(Markup::Text(text) | Markup::Markdown(text) | Markup::Latex(text) | Markup::Html(text)) =
             &region.markup
         {
-            self.markup(text, region.score, tokens);
+            let made_from = region.words.first();
+            let (confidence, source) =
+                made_from.map_or((region.score, Source::Table), |w| (w.confidence, w.source));
+            self.markup(text, confidence, source, tokens);
             return Some(());
         }
         match region.cells.as_deref() {
@@ -89,13 +92,13 @@ impl Writer<'_> {
         }
     }
 
-    fn markup(&mut self, text: &str, confidence: f32, tokens: &GroundedTokens) {
+    fn markup(&mut self, text: &str, confidence: f32, source: Source, tokens: &GroundedTokens) {
         for (at, c) in text.char_indices() {
             let own =
                 if c.is_whitespace() { Some(tokens.space) } else { self.grammar.vocabulary.char_token(c) };
             let (id, confidence) = Self::judged(own, confidence, tokens);
             let (Ok(start), Ok(end)) = (u32::try_from(at), u32::try_from(at + c.len_utf8())) else { return };
-            self.push(id, confidence, Source::Table, ContentOrigin::Markup { start, end });
+            self.push(id, confidence, source, ContentOrigin::Markup { start, end });
         }
     }
 

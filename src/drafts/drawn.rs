@@ -93,6 +93,7 @@ pub(crate) fn evidence(raster: Raster, words: Vec<Word>, picture_share: f32) -> 
         scale: 1.0,
         turn: 0,
         words,
+        glyphs: Vec::new(),
         rules: Rules::default(),
         links: Vec::new(),
         picture_share,

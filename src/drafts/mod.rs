@@ -16,6 +16,9 @@ pub mod glyphs;
 /// Regions of a page.
 pub mod layout;
 
+/// Formulas of the text layer.
+mod mathematics;
+
 /// One small network: session, metadata, errors.
 pub(crate) mod network;
 
@@ -33,6 +36,9 @@ pub(crate) mod skew;
 
 /// Structure of one table.
 pub mod table_net;
+
+/// The `tesseract` program, for scripts that the OCR network does not know.
+pub mod tesseract;
 
 /// Is the text layer what the picture shows?
 pub(crate) mod trust;
@@ -54,7 +60,7 @@ pub mod content_draft;
 pub mod trunk_draft;
 
 use crate::geometry::Rect;
-use crate::page::{Cell, Kind, Region, Rules, Word};
+use crate::page::{Cell, Glyph, Kind, Region, Rules, Word};
 use crate::raster::Raster;
 
 /// What is known of the text layer of a page.
@@ -76,6 +82,8 @@ pub struct PageWords {
     /// Upright raster; the OCR may have turned it further than the evidence's, and undone a slant.
     pub raster: Raster,
     pub words: Vec<Word>,
+    /// Glyphs of the text layer, in content order; empty where the words are not its words.
+    pub glyphs: Vec<Glyph>,
     /// Drawn lines of the PDF; empty for pictures (then taken from the picture where needed).
     pub rules: Rules,
     /// Quarter turns clockwise that were applied in all: 0..3.

@@ -1,6 +1,7 @@
 //! The networks of one worker: each is loaded when first needed; one that cannot be had is off, and that is said once.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::clock::{Clock, StageStats};
 use super::detect::Detector;
@@ -8,6 +9,7 @@ use super::glyphs::GlyphReader;
 use super::layout::{LayoutMaps, LayoutNet, THRESHOLD, regions};
 use super::recognise::{Reading, Recogniser};
 use super::table_net::TableNet;
+use super::tesseract::{self, TesseractPage};
 use super::{PageNets, TableReading};
 use crate::geometry::Rect;
 use crate::graphs::GraphError;
@@ -31,6 +33,8 @@ pub struct NetStats {
     pub detection: StageStats,
     pub recognition: StageStats,
     pub table: StageStats,
+    /// On the clock: the program runs in a process of its own.
+    pub tesseract: StageStats,
     /// Calls are the lines that were kept.
     pub glyphs: StageStats,
 }
@@ -82,6 +86,9 @@ pub struct Nets {
     glyphs: Option<GlyphReader>,
     stats: NetStats,
     warnings: Vec<String>,
+    deadline: Option<Instant>,
+    languages: Vec<String>,
+    misses_tesseract: bool,
 }
 
 impl Nets {
@@ -97,6 +104,9 @@ impl Nets {
             glyphs: None,
             stats: NetStats::default(),
             warnings: Vec::new(),
+            deadline: None,
+            languages: Vec::new(),
+            misses_tesseract: false,
         }
     }
 
@@ -110,8 +120,45 @@ impl Nets {
         self
     }
 
+    /// From then on the networks are as if they were not there, until another deadline is set.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// Languages that the user named; see [`tesseract::read_page`].
+    pub fn with_languages(self, languages: &[String]) -> Self {
+        Nets { languages: languages.to_vec(), ..self }
+    }
+
+    pub(crate) fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    /// Reads a page whose script the recogniser may lack; `None` where the recogniser's reading is to stand.
+    pub(crate) fn tesseract(&mut self, raster: &Raster) -> Option<TesseractPage> {
+        self.in_time()?;
+        if tesseract::installed_languages().is_empty() {
+            if !std::mem::replace(&mut self.misses_tesseract, true) {
+                let what =
+                    "lines can hardly be read; `tesseract`, which knows more scripts, is not installed";
+                self.warnings.push(what.into());
+            }
+            return None;
+        }
+        let begun = Instant::now();
+        let page = tesseract::read_page(raster, &self.languages, self.deadline);
+        self.stats.tesseract.seconds += begun.elapsed().as_secs_f64();
+        self.stats.tesseract.calls += 1;
+        page
+    }
+
+    fn in_time(&self) -> Option<()> {
+        self.deadline.is_none_or(|deadline| Instant::now() < deadline).then_some(())
+    }
+
     /// What the layout network sees; `None` without it.
     pub fn layout_maps(&mut self, raster: &Raster, words: &[Word]) -> Option<LayoutMaps> {
+        self.in_time()?;
         let clock = Clock::start(self.threads);
         let (path, threads) = (self.folder.join(LAYOUT_FILE), self.threads);
         let net = self.layout.get(|| LayoutNet::open(&path, threads), &mut self.warnings)?;
@@ -122,6 +169,7 @@ impl Nets {
 
     /// Text lines of a picture; `None` without the network.
     pub fn detect(&mut self, raster: &Raster) -> Option<Vec<Quad>> {
+        self.in_time()?;
         let clock = Clock::start(self.threads);
         let (path, threads) = (self.folder.join(DETECTION_FILE), self.threads);
         let net = self.detector.get(|| Detector::open(&path, threads), &mut self.warnings)?;
@@ -132,6 +180,7 @@ impl Nets {
 
     /// Readings of crops of single lines; `None` without the network.
     pub fn read(&mut self, crops: &[Raster]) -> Option<Vec<Reading>> {
+        self.in_time()?;
         let clock = Clock::start(self.threads);
         let result = self.recogniser()?.read(crops);
         count(&mut self.stats.recognition, &clock, crops.len() as u64);
@@ -140,6 +189,7 @@ impl Nets {
 
     /// Readings of crops of upright lines: by the glyph reader where it is sure, else as [`Nets::read`].
     pub fn read_lines(&mut self, crops: Vec<Raster>) -> Option<Vec<Reading>> {
+        self.in_time()?;
         let Some(glyphs) = &mut self.glyphs else { return self.read(&crops) };
         let clock = Clock::start(self.threads);
         let result = glyphs.read(&crops);
@@ -161,6 +211,7 @@ impl Nets {
 
     /// Structure of the table that a crop shows, in pixels of the crop; `None` without the network.
     pub fn table(&mut self, crop: &Raster) -> Option<TableReading> {
+        self.in_time()?;
         let clock = Clock::start(self.threads);
         let (path, threads) = (self.folder.join(TABLE_FILE), self.threads);
         let net = self.table.get(|| TableNet::open(&path, threads), &mut self.warnings)?;
@@ -253,6 +304,17 @@ mod tests {
         let warnings = nets.take_warnings();
         assert_eq!(warnings.len(), 4, "{warnings:?}");
         assert!(BoundNets::new(&mut nets, &page, &[]).layout(&[]).is_empty());
+        assert!(nets.take_warnings().is_empty());
+    }
+
+    #[test]
+    fn after_the_deadline_no_network_runs() {
+        let (raster, words) = page();
+        let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
+        nets.set_deadline(Some(Instant::now()));
+        assert!(nets.layout_maps(&raster, &words).is_none() && nets.detect(&raster).is_none());
+        assert!(nets.read(std::slice::from_ref(&raster)).is_none() && nets.table(&raster).is_none());
+        assert_eq!(nets.take_stats(), NetStats::default());
         assert!(nets.take_warnings().is_empty());
     }
 

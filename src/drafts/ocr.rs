@@ -59,6 +59,7 @@ pub(crate) fn words_of_line(quad: &Quad, reading: &Reading, line: u32) -> Vec<Wo
             source: reading.source,
             link: None,
             suspicious: 0.0,
+            latex: None,
         })
     };
     characters.split(|c| c.character.is_whitespace()).filter_map(word).collect()

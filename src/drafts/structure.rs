@@ -11,6 +11,7 @@ use crate::raster::Raster;
 use crate::tables::{drawn_tables, read_table};
 
 use super::contents::{part_contents, part_line_numbers};
+use super::mathematics::write_display;
 use super::order::{Direction, xycut};
 use super::reads::{Verdict, second_thoughts};
 use super::regions::{
@@ -43,6 +44,7 @@ pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
     for region in regions.iter_mut().filter(|r| r.kind == Kind::Table) {
         grid(region, &page.rules, nets);
     }
+    write_display(&mut regions, &page.glyphs, &page.rules);
     regions
 }
 
@@ -307,6 +309,7 @@ mod tests {
         PageWords {
             raster: Raster::filled(800, 1000, [255, 255, 255]),
             words,
+            glyphs: Vec::new(),
             rules: Rules::default(),
             turn: 0,
             skew_deg: 0.0,

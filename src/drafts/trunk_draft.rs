@@ -4,12 +4,16 @@ use crate::decode::protocol::DraftToken;
 use crate::graphs::TokenId;
 use crate::page::{Region, Source};
 use crate::tokens::Grammar;
+use crate::tokens::blocks::BlockForm;
 use crate::tokens::trunk::{DraftedRegion, TrunkDraft, TrunkOrigin};
 use crate::vision::PixelMapping;
 
 /// Drafts the trunk: for every region, in their order, its kind, [x0] [y0] [x1] [y1], and a fork if its content is to be read;
-/// then the end. Regions whose kind the model has no token for are left out. `None` for models whose trunk is written as text.
+/// then the end. Regions whose kind the model has no token for are left out. `None` for models that write the page as one text.
 pub fn trunk_draft(regions: &[Region], grammar: &Grammar, mapping: &PixelMapping) -> Option<TrunkDraft> {
+    if let Some(blocks) = grammar.blocks() {
+        return Some(block_draft(regions, grammar, blocks, mapping));
+    }
     let tokens = grammar.grounded()?;
     let mut draft = TrunkDraft::default();
     for (index, region) in regions.iter().enumerate() {
@@ -33,12 +37,43 @@ pub fn trunk_draft(regions: &[Region], grammar: &Grammar, mapping: &PixelMapping
         });
         draft.regions.push(DraftedRegion { region: index, fork });
     }
+    push_end(&mut draft, grammar);
+    Some(draft)
+}
+
+/// The same where kind and box are written as text.
+fn block_draft(
+    regions: &[Region],
+    grammar: &Grammar,
+    blocks: &BlockForm,
+    mapping: &PixelMapping,
+) -> TrunkDraft {
+    let mut draft = TrunkDraft::default();
+    for (index, region) in regions.iter().enumerate() {
+        let Some(text) = blocks.write(region.kind, mapping.to_model(region.bbox)) else { continue };
+        let (Ok(tokens), Ok(number)) = (grammar.vocabulary.encode(&text), u32::try_from(index)) else {
+            continue;
+        };
+        push(&mut draft, blocks.marker(), region.score, TrunkOrigin::Kind { region: number });
+        for id in tokens {
+            push(&mut draft, id, region.score, TrunkOrigin::Written { region: number });
+        }
+        let fork = blocks.forks(region.kind).then(|| {
+            push(&mut draft, grammar.fork_token(), region.score, TrunkOrigin::Fork { region: number });
+            draft.tokens.len() - 1
+        });
+        draft.regions.push(DraftedRegion { region: index, fork });
+    }
+    push_end(&mut draft, grammar);
+    draft
+}
+
+fn push_end(draft: &mut TrunkDraft, grammar: &Grammar) {
     if let Some(end) = grammar.trunk_end_token() {
         // The layout is as sure of the end as of its least sure region.
         let least = draft.tokens.iter().map(|t| t.confidence).fold(1.0, f32::min);
-        push(&mut draft, end, least, TrunkOrigin::End);
+        push(draft, end, least, TrunkOrigin::End);
     }
-    Some(draft)
 }
 
 fn push(draft: &mut TrunkDraft, id: TokenId, confidence: f32, origin: TrunkOrigin) {

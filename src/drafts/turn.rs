@@ -30,12 +30,21 @@ fn standing(quads: &[Quad]) -> bool {
     up > along
 }
 
-/// Quarter turns clockwise, 0..=3, that make the page upright. `read` reads upright crops of lines.
+/// Which way up a page is, and how well its lines read that way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Turn {
+    /// Quarter turns clockwise, 0..=3, that make the page upright.
+    pub(crate) quarters: u8,
+    /// Share of a sample of lines that was read, weighted by how surely, 0..=1; `None` where there are no lines.
+    pub(crate) legible: Option<f32>,
+}
+
+/// Finds which way up a page is. `read` reads upright crops of lines.
 pub(crate) fn quarter_turns<E>(
     raster: &Raster,
     quads: &[Quad],
     mut read: impl FnMut(&[Raster]) -> Result<Vec<Reading>, E>,
-) -> Result<u8, E> {
+) -> Result<Turn, E> {
     let standing = standing(quads);
     let mut sample: Vec<&Quad> = quads.iter().filter(|q| (q.height() > q.width()) == standing).collect();
     sample.sort_by(|a, b| b.width().max(b.height()).total_cmp(&a.width().max(a.height())));
@@ -44,11 +53,13 @@ pub(crate) fn quarter_turns<E>(
     let upright = quality(&read(&crops)?);
     let quarter = if standing { 3 } else { 0 };
     if !standing && upright >= SURE * ENOUGH as f32 {
-        return Ok(0);
+        return Ok(Turn { quarters: 0, legible: Some(upright / ENOUGH as f32) });
     }
     let turned: Vec<Raster> = crops.iter().map(|c| c.turned_clockwise(2)).collect();
     let other = quality(&read(&turned)?);
-    Ok(if other > upright * BETTER { (quarter + 2) % 4 } else { quarter })
+    let legible = (!crops.is_empty()).then_some(upright.max(other) / ENOUGH as f32);
+    let quarters = if other > upright * BETTER { (quarter + 2) % 4 } else { quarter };
+    Ok(Turn { quarters, legible })
 }
 
 /// How much of some lines was read, and how surely: 0..=[`ENOUGH`].
@@ -112,12 +123,14 @@ mod tests {
 
     fn turns(quads: &[Quad], good_first: bool) -> u8 {
         let mut calls = 0;
-        let result: Result<u8, ()> = quarter_turns(&Raster::filled(200, 200, [255; 3]), quads, |crops| {
+        let result: Result<Turn, ()> = quarter_turns(&Raster::filled(200, 200, [255; 3]), quads, |crops| {
             assert!(crops.iter().all(|c| c.width > c.height));
             calls += 1;
             Ok(crops.iter().map(|_| reading((calls == 1) == good_first)).collect())
         });
-        result.unwrap()
+        let turn = result.unwrap();
+        assert_eq!(turn.legible.is_some(), !quads.is_empty());
+        turn.quarters
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use super::mathematics::write_inline;
 use super::nets::Nets;
 use super::ocr::{cut_line, words_of_line};
 use super::recognise::Reading;
 use super::skew::common_slant;
+use super::tesseract::{TesseractPage, needs_tesseract};
 use super::turn::{quarter_turns, turned_rules, turned_words};
 use super::{PageWords, TextLayer, trust};
 use crate::page::{PageEvidence, Rules, Word};
@@ -34,6 +36,10 @@ const OCR_LINES: u32 = 100_000;
 /// Lines that are cut out at a time.
 const LINES_AT_ONCE: usize = 128;
 
+/// A page of whose lines the network can read less than this, one way up or the other, may be in a script that it lacks. Scans
+/// in its own have 0.9 and up.
+const LEGIBLE: f32 = 0.85;
+
 /// What the checks say of the text layer.
 enum Verdict {
     Absent,
@@ -54,6 +60,7 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
     let page = |raster: Raster, words: Vec<Word>, text_layer: TextLayer| PageWords {
         raster,
         words,
+        glyphs: Vec::new(),
         rules: evidence.rules.clone(),
         turn: evidence.turn % 4,
         skew_deg: 0.0,
@@ -61,12 +68,18 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
         from_layer: matches!(text_layer, TextLayer::Used | TextLayer::Incomplete),
     };
     let (text_layer, better_than_nothing) = match verdict {
-        Verdict::Complete => return page(evidence.raster, words, TextLayer::Used),
+        Verdict::Complete => {
+            let words = write_inline(&words, &evidence.glyphs, &evidence.rules);
+            return PageWords { glyphs: evidence.glyphs, ..page(evidence.raster, words, TextLayer::Used) };
+        }
         Verdict::Partial(missing) => {
-            let mut all = words;
+            let mut all = write_inline(&words, &evidence.glyphs, &evidence.rules);
             let added = read_lines(&evidence.raster, &missing, &missing, nets);
             all.extend(added.into_iter().map(|w| Word { line: w.line + OCR_LINES, ..w }));
-            return page(evidence.raster, all, TextLayer::Incomplete);
+            return PageWords {
+                glyphs: evidence.glyphs,
+                ..page(evidence.raster, all, TextLayer::Incomplete)
+            };
         }
         Verdict::Absent => (TextLayer::None, false),
         Verdict::Garbage => (TextLayer::Garbage, false),
@@ -74,6 +87,11 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
     };
     if !ocr {
         return PageWords { from_layer: false, ..page(evidence.raster, Vec::new(), text_layer) };
+    }
+    if nets.languages().iter().any(|language| needs_tesseract(language))
+        && let Some(page) = nets.tesseract(&evidence.raster)
+    {
+        return read_by_tesseract(page, &evidence, text_layer);
     }
     let upright = find_upright(&evidence.raster, nets);
     let turn = (evidence.turn + upright.turn) % 4;
@@ -84,6 +102,11 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
             let rules = turned_rules(&evidence.rules, upright.turn, w, h);
             return PageWords { rules, turn, ..page(upright.raster.into_owned(), turned, TextLayer::Used) };
         }
+    }
+    if upright.legible < LEGIBLE
+        && let Some(page) = nets.tesseract(&evidence.raster)
+    {
+        return read_by_tesseract(page, &evidence, text_layer);
     }
     let read = read_upright(&upright, nets);
     if read.words.is_empty() && better_than_nothing {
@@ -101,11 +124,27 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
         )
     };
     PageWords {
+        glyphs: Vec::new(),
         raster: read.levelled.unwrap_or_else(|| upright.raster.into_owned()),
         words: read.words,
         rules,
         turn,
         skew_deg: read.skew_deg,
+        text_layer,
+        from_layer: false,
+    }
+}
+
+fn read_by_tesseract(page: TesseractPage, evidence: &PageEvidence, text_layer: TextLayer) -> PageWords {
+    let TesseractPage { words, turn, raster } = page;
+    let (w, h) = (evidence.raster.width as f32, evidence.raster.height as f32);
+    PageWords {
+        raster,
+        words,
+        glyphs: Vec::new(),
+        rules: turned_rules(&evidence.rules, turn, w, h),
+        turn: (evidence.turn + turn) % 4,
+        skew_deg: 0.0,
         text_layer,
         from_layer: false,
     }
@@ -221,18 +260,21 @@ struct Upright<'a> {
     /// Quarter turns clockwise that it took.
     turn: u8,
     quads: Vec<Quad>,
+    /// See [`super::turn::Turn`]; 1 without lines.
+    legible: f32,
 }
 
 /// Finds the text lines of a picture, and which way up it is.
 fn find_upright<'a>(raster: &'a Raster, nets: &mut Nets) -> Upright<'a> {
     let quads = if raster.is_blank() { None } else { nets.detect(raster) }.unwrap_or_default();
-    let turn = quarter_turns(raster, &quads, |crops| nets.read(crops).ok_or(())).unwrap_or(0);
+    let found = quarter_turns(raster, &quads, |crops| nets.read(crops).ok_or(())).unwrap_or_default();
+    let (turn, legible) = (found.quarters, found.legible.unwrap_or(1.0));
     if turn == 0 {
-        return Upright { raster: Cow::Borrowed(raster), turn, quads };
+        return Upright { raster: Cow::Borrowed(raster), turn, quads, legible };
     }
     let turned = raster.turned_clockwise(turn);
     let quads = nets.detect(&turned).unwrap_or_default();
-    Upright { raster: Cow::Owned(turned), turn, quads }
+    Upright { raster: Cow::Owned(turned), turn, quads, legible }
 }
 
 /// What the OCR read.

@@ -2,7 +2,7 @@
 //! the position that they were made from, so it reads from a call's views what each row sees: a wrong position, a row too many
 //! or too few, or a stale one changes the output. Records every call.
 
-use super::{DecodeGraph, Dims, GraphError, Prefix, StepInput, StepOutput, TokenId};
+use super::{DecodeGraph, Dims, GraphError, HeadDrafts, Prefix, StepInput, StepOutput, TokenId};
 
 /// One attended position: its token and the position it was fed at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +30,9 @@ pub(crate) struct Recorded {
     pub(crate) trunk_visible: Vec<i64>,
     pub(crate) suffix_len: Vec<i64>,
     pub(crate) suffix_capacity: usize,
-    /// Tokens of the prefix that the first layer read.
+    /// Tokens of the prefix that the first head of the first layer read.
     pub(crate) prefix_read: Vec<TokenId>,
+    pub(crate) watched: Vec<i64>,
 }
 
 pub(crate) const DIMS: Dims = Dims { layers: 2, kv_heads: 2, head_dim: 5, position_parts: 3, hidden: 0 };
@@ -44,6 +45,16 @@ pub(crate) struct FakeGraph<'a> {
     pub(crate) fail_at: Option<usize>,
     /// Layers that return scores: [`focal_score`].
     pub(crate) focal_layers: Vec<usize>,
+    /// Watched rows look where [`focal_score`] says, with every head.
+    pub(crate) saliency: bool,
+    /// There is a multi-token head that drafts so many tokens, by the rule itself; every `wrong_draft`th is wrong.
+    pub(crate) head_drafts: usize,
+    pub(crate) wrong_draft: usize,
+    /// What was attended to up to each position whose hidden state was returned; the state is the index.
+    histories: Vec<Vec<Seen>>,
+    drafted: usize,
+    /// The whole prefix, as the first call read it.
+    whole: Vec<Seen>,
 }
 
 /// How much a row whose last token is `token` looks at prefix position `position`.
@@ -62,7 +73,7 @@ pub(crate) fn prefix(tokens: &[TokenId]) -> (Prefix, Vec<Seen>) {
     let seen: Vec<Seen> =
         tokens.iter().enumerate().map(|(i, &token)| Seen { token, position: [0.0, 0.0, i as f32] }).collect();
     let width = DIMS.head_dim;
-    let mut prefix = Prefix { len: seen.len(), keys: Vec::new(), values: Vec::new() };
+    let mut prefix = Prefix { len: seen.len(), ..Prefix::default() };
     for layer in 0..DIMS.layers {
         let mut keys = Vec::new();
         let mut values = Vec::new();
@@ -101,7 +112,6 @@ fn read(
     len: usize,
     capacity: usize,
     block: usize,
-    values_transposed: bool,
 ) -> Vec<Seen> {
     let size = capacity * DIMS.head_dim;
     let mut found: Vec<Vec<Seen>> = Vec::new();
@@ -111,7 +121,7 @@ fn read(
             for (buffer, is_values) in [(keys[layer], false), (values[layer], true)] {
                 let data = &buffer[start..start + size];
                 assert!(data.iter().all(|v| v.is_finite()), "a masked row is not finite");
-                let run = Run { data, capacity, transposed: is_values && values_transposed };
+                let run = Run { data, capacity, transposed: false };
                 let seen = (0..len).map(|position| {
                     let numbers = run.at(position);
                     let seen =
@@ -127,44 +137,108 @@ fn read(
     found.swap_remove(0)
 }
 
-/// The prefix as each layer reads it. Layers may leave positions out, never change them.
-fn prefixes(input: &StepInput<'_>) -> Vec<Vec<Seen>> {
-    let of = |layer: usize| {
+/// The prefix as each layer and head reads it.
+fn prefixes(input: &StepInput<'_>) -> Vec<Vec<Vec<Seen>>> {
+    let of_head = |layer: usize, head: usize| {
         let len = input.prefix_len[layer];
-        read(layer..layer + 1, &input.prefix_keys, &input.prefix_values, len, len, 0, true)
+        let size = len * DIMS.head_dim;
+        let read = |data: &[f32], is_values: bool| -> Vec<Seen> {
+            let data = &data[head * size..(head + 1) * size];
+            let run = Run { data, capacity: len, transposed: is_values };
+            let seen = (0..len).map(|position| {
+                let numbers = run.at(position);
+                let seen =
+                    Seen { token: numbers[0] as TokenId, position: [numbers[1], numbers[2], numbers[3]] };
+                assert_eq!(numbers, row(&seen, layer, head, is_values), "a row of another layer or head");
+                seen
+            });
+            seen.collect()
+        };
+        let keys = read(input.prefix_keys[layer], false);
+        assert_eq!(keys, read(input.prefix_values[layer], true), "keys and values disagree");
+        keys
     };
-    let prefixes: Vec<Vec<Seen>> = (0..DIMS.layers).map(of).collect();
-    let whole = prefixes.iter().max_by_key(|prefix| prefix.len()).unwrap();
-    for part in &prefixes {
-        let mut rest = whole.iter();
-        assert!(part.iter().all(|seen| rest.any(|other| other == seen)), "a part of another prefix");
-    }
-    prefixes
+    (0..DIMS.layers).map(|layer| (0..DIMS.kv_heads).map(|head| of_head(layer, head)).collect()).collect()
 }
 
-/// All segments that row `r` of a call attends to before its own tokens; of the prefix what the layer that reads most reads.
-pub(crate) fn attended(input: &StepInput<'_>, r: usize) -> Vec<Seen> {
-    let all = 0..DIMS.layers;
-    let mut history = prefixes(input).into_iter().max_by_key(Vec::len).unwrap();
-    let visible = input.trunk_visible[r] as usize;
-    assert!(visible <= input.trunk_capacity);
-    let capacity = input.trunk_capacity;
-    history.extend(read(all.clone(), &input.trunk_keys, &input.trunk_values, visible, capacity, 0, false));
-    let len = input.suffix_len[r] as usize;
-    assert!(len <= input.suffix_capacity);
-    history.extend(read(all, &input.suffix_keys, &input.suffix_values, len, input.suffix_capacity, r, false));
-    history
+impl FakeGraph<'_> {
+    /// All segments that row `r` of a call attends to before its own tokens; of the prefix what the head that reads most reads.
+    fn attended(&mut self, input: &StepInput<'_>, r: usize) -> Vec<Seen> {
+        let prefixes: Vec<Vec<Seen>> = prefixes(input).into_iter().flatten().collect();
+        let mut history = prefixes.iter().max_by_key(|prefix| prefix.len()).unwrap().clone();
+        if self.calls.is_empty() {
+            self.whole = history.clone();
+        }
+        for part in &prefixes {
+            let mut rest = self.whole.iter();
+            // Layers may leave positions out, never change them.
+            assert!(part.iter().all(|seen| rest.any(|other| other == seen)), "a part of another prefix");
+        }
+        let all = 0..DIMS.layers;
+        let visible = input.trunk_visible[r] as usize;
+        assert!(visible <= input.trunk_capacity);
+        let capacity = input.trunk_capacity;
+        history.extend(read(all.clone(), &input.trunk_keys, &input.trunk_values, visible, capacity, 0));
+        let len = input.suffix_len[r] as usize;
+        assert!(len <= input.suffix_capacity);
+        history.extend(read(all, &input.suffix_keys, &input.suffix_values, len, input.suffix_capacity, r));
+        history
+    }
+
+    /// Scores of the last token of each row for the prefix of a layer, `[rows, prefix]`.
+    fn scores(input: &StepInput<'_>, layer: usize, rows: impl Iterator<Item = usize>) -> Vec<f32> {
+        let prefix = input.prefix_len[layer];
+        let last = |r: usize| input.tokens[(r + 1) * input.tokens_per_row - 1];
+        rows.flat_map(|r| (0..prefix).map(move |position| focal_score(last(r), position))).collect()
+    }
 }
 
 impl<'a> FakeGraph<'a> {
     pub(crate) fn new(rule: &'a dyn Fn(&[Seen]) -> Next) -> FakeGraph<'a> {
-        FakeGraph { rule, calls: Vec::new(), fail_at: None, focal_layers: Vec::new() }
+        FakeGraph {
+            rule,
+            calls: Vec::new(),
+            fail_at: None,
+            focal_layers: Vec::new(),
+            saliency: false,
+            head_drafts: 0,
+            wrong_draft: usize::MAX,
+            histories: Vec::new(),
+            drafted: 0,
+            whole: Vec::new(),
+        }
     }
 }
 
 impl DecodeGraph for FakeGraph<'_> {
     fn dims(&self) -> Dims {
-        DIMS
+        Dims { hidden: usize::from(self.head_drafts > 0), ..DIMS }
+    }
+
+    fn has_saliency(&self) -> bool {
+        self.saliency
+    }
+
+    fn head_drafts(&self) -> usize {
+        self.head_drafts
+    }
+
+    fn draft(&mut self, hidden: &[f32], tokens: &[TokenId]) -> Result<HeadDrafts, GraphError> {
+        let mut drafts = HeadDrafts { count: self.head_drafts, ..HeadDrafts::default() };
+        for (&state, &token) in hidden.iter().zip(tokens) {
+            let mut history = self.histories[state as usize].clone();
+            let mut next = token;
+            for _ in 0..self.head_drafts {
+                let mut position = history.last().unwrap().position;
+                position[0] += 1.0;
+                history.push(Seen { token: next, position });
+                next = (self.rule)(&history).id;
+                self.drafted += 1;
+                drafts.ids.push(if self.drafted.is_multiple_of(self.wrong_draft) { next ^ 1 } else { next });
+                drafts.probabilities.push(0.9);
+            }
+        }
+        Ok(drafts)
     }
 
     fn focal_layers(&self) -> &[usize] {
@@ -182,13 +256,17 @@ impl DecodeGraph for FakeGraph<'_> {
         let mut output = StepOutput::default();
         let mut fed: Vec<Seen> = Vec::new();
         for r in 0..rows {
-            let mut history = attended(input, r);
+            let mut history = self.attended(input, r);
             for m in 0..per_row {
                 let at = r * per_row + m;
                 let position: [f32; 3] = std::array::from_fn(|part| input.positions[at * 3 + part]);
                 let seen = Seen { token: input.tokens[at], position };
                 fed.push(seen);
                 history.push(seen);
+                if self.head_drafts > 0 {
+                    output.hidden.push(self.histories.len() as f32);
+                    self.histories.push(history.clone());
+                }
                 let next = (self.rule)(&history);
                 let draft = (m + 1 < per_row).then(|| input.tokens[at + 1]);
                 let of = |id| if id == next.id { next.probability } else { next.other };
@@ -213,12 +291,20 @@ impl DecodeGraph for FakeGraph<'_> {
             for &layer in &self.focal_layers {
                 let prefix = input.prefix_len[layer];
                 assert_eq!(Some(&prefix), input.prefix_len.iter().max(), "focal layers read everything");
-                for r in 0..rows {
-                    let last = input.tokens[(r + 1) * per_row - 1];
-                    output.focal_scores.extend((0..prefix).map(|position| focal_score(last, position)));
-                }
+                output.focal_scores.push(FakeGraph::scores(input, layer, 0..rows));
             }
             output.image_attention = vec![0.5; DIMS.layers * rows];
+        }
+        if self.saliency && !input.watched.is_empty() {
+            assert!(
+                input.prefix_len.iter().all(|&len| len == self.whole.len()),
+                "watched rows read everything"
+            );
+            let of_layer = |layer: usize| {
+                let watched = input.watched.iter().map(|&row| row as usize);
+                FakeGraph::scores(input, layer, watched).repeat(DIMS.kv_heads)
+            };
+            output.saliency = (0..DIMS.layers).map(of_layer).collect();
         }
         self.calls.push(Recorded {
             tokens: input.tokens.to_vec(),
@@ -228,7 +314,8 @@ impl DecodeGraph for FakeGraph<'_> {
             trunk_visible: input.trunk_visible.to_vec(),
             suffix_len: input.suffix_len.to_vec(),
             suffix_capacity: input.suffix_capacity,
-            prefix_read: prefixes(input)[0].iter().map(|seen| seen.token).collect(),
+            prefix_read: prefixes(input)[0][0].iter().map(|seen| seen.token).collect(),
+            watched: input.watched.to_vec(),
         });
         Ok(output)
     }

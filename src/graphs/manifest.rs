@@ -5,8 +5,16 @@
 
 mod acceptance;
 mod checks;
+mod preprocessing;
+mod protocol;
 
 pub use acceptance::AcceptanceTable;
+pub use preprocessing::{
+    AspectTiles, CappedTiles, FixedGrid, NativeGrid, PixelRule, Preprocessing, PromptText, ResizeFilter,
+};
+pub use protocol::{
+    ContentFormat, Dropped, KindEntry, LabelEntry, PositionRule, PrefillAttention, ProtocolTable, RegionForm,
+};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +59,11 @@ pub struct Manifest {
     pub tokenizer: String,
     pub dims: ModelDims,
     pub preprocessing: Preprocessing,
+    /// What is said around the picture, for models that are asked in words.
+    #[serde(default)]
+    pub prompt: Option<PromptText>,
     /// Token ids by name, and the ranges of coordinate tokens (`x`, `y`, `pitch`, `gap`, `down`).
+    #[serde(default)]
     pub tokens: BTreeMap<String, TokenEntry>,
     pub protocol: ProtocolTable,
     pub decode: DecodeTable,
@@ -70,6 +82,12 @@ pub struct Extras {
     /// Last positions of the prefix that are text, not picture.
     #[serde(default)]
     pub prefix_text: usize,
+    /// The last layer of the lower prefill graph, which says what goes on.
+    #[serde(default)]
+    pub tsp_layer: Option<usize>,
+    /// The decode graph says where single rows look, in every layer.
+    #[serde(default)]
+    pub saliency: bool,
     /// When lines that the vision graph reads by itself may stand; without it there is no `glyph` drafter.
     #[serde(default)]
     pub glyph_lines: Option<GlyphLines>,
@@ -81,7 +99,7 @@ pub struct Extras {
 pub struct GlyphLines {
     /// All but a tenth of its characters have at least this mass, 0..1.
     pub least_mass: f32,
-    /// Mass that no character accounts for, or that characters lack, per character.
+    /// The most mass that any place of the line still holds once the characters' is taken off.
     pub most_left_over: f32,
     /// Shorter lines are never sure.
     pub least_characters: usize,
@@ -92,7 +110,11 @@ pub struct GlyphLines {
 #[serde(deny_unknown_fields)]
 pub struct GraphFiles {
     pub vision: String,
+    /// All layers, or the lower ones.
     pub prefill: String,
+    /// The layers above `extras.tsp_layer`.
+    #[serde(default)]
+    pub prefill_upper: Option<String>,
     pub decode: String,
     /// Multi-token head.
     #[serde(default)]
@@ -125,51 +147,6 @@ impl From<ModelDims> for Dims {
             hidden: dims.hidden,
         }
     }
-}
-
-/// How a page's raster becomes the vision graph's input.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "serde_json::Value")]
-pub enum Preprocessing {
-    FixedGrid(FixedGrid),
-}
-
-impl TryFrom<serde_json::Value> for Preprocessing {
-    type Error = String;
-
-    fn try_from(mut value: serde_json::Value) -> Result<Self, String> {
-        let family = value.as_object_mut().and_then(|map| map.remove("family"));
-        match family.as_ref().and_then(serde_json::Value::as_str) {
-            Some("fixed-grid") => serde_json::from_value(value)
-                .map(Preprocessing::FixedGrid)
-                .map_err(|e| format!("preprocessing: {e}")),
-            Some(other) => Err(format!(
-                "preprocessing.family: `{other}` is not supported by this version; supported: fixed-grid"
-            )),
-            None => Err("preprocessing.family: missing; supported: fixed-grid".into()),
-        }
-    }
-}
-
-/// One gray picture, scaled so that lower-case letters have a known height, cut into cells; cells without ink are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FixedGrid {
-    /// Size of a cell, px of the model's raster.
-    pub cell_width: usize,
-    pub cell_height: usize,
-    /// A cell is kept if its darkest pixel has more ink than this, 0..1.
-    pub ink_threshold: f32,
-    /// Wanted median height of lower-case letters, px of the model's raster.
-    pub x_height: f32,
-    /// Height of lower-case letters as a share of the font height (ascent to descent).
-    pub x_height_share: f32,
-    /// Resolution of the model's raster where no words tell the type size.
-    pub default_dpi: f32,
-    /// Longest side of the model's raster, px.
-    pub max_side: usize,
-    /// Most visual tokens of a page; the raster is made smaller until they fit.
-    pub max_cells: usize,
 }
 
 /// A token by id or by its text in the tokenizer.
@@ -227,114 +204,11 @@ impl CoordinateRange {
     }
 }
 
-/// How a text token's position follows from the tokens before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PositionRule {
-    /// One component, counting up.
-    Sequential,
-    /// Order, y and x as the coordinate tokens before the token imply.
-    GroundedWords,
-    /// The same, but lines and words are placed relative to what is before them.
-    GroundedSteps,
-}
-
-impl PositionRule {
-    /// Are positions (order, y, x)?
-    pub fn is_grounded(self) -> bool {
-        self != PositionRule::Sequential
-    }
-}
-
-/// What prefill's positions may see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PrefillAttention {
-    Causal,
-    BidirectionalVisual,
-}
-
-/// What stands in the trunk before a fork.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum RegionForm {
-    /// Kind token, then [x0] [y0] [x1] [y1].
-    #[serde(rename = "kind-x0-y0-x1-y1")]
-    KindBox,
-}
-
-/// What a content branch writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ContentFormat {
-    /// Lines of [y][pitch], words of [x] and characters; table rows and cells as tokens.
-    GroundedWords,
-    /// Lines of [down][pitch], words of [gap] and characters; table rows and cells as tokens.
-    GroundedSteps,
-    Text,
-    Markdown,
-    Html,
-    Latex,
-}
-
-impl ContentFormat {
-    /// The position rule without which a branch of this format has no places.
-    pub fn position_rule(self) -> Option<PositionRule> {
-        match self {
-            ContentFormat::GroundedWords => Some(PositionRule::GroundedWords),
-            ContentFormat::GroundedSteps => Some(PositionRule::GroundedSteps),
-            ContentFormat::Text | ContentFormat::Markdown | ContentFormat::Html | ContentFormat::Latex => {
-                None
-            }
-        }
-    }
-}
-
-/// The trunk's token for a kind.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KindEntry {
-    pub id: TokenName,
-    pub kind: Kind,
-    /// Kinds without a token of their own that are drafted as this one.
-    #[serde(default)]
-    pub also: Vec<Kind>,
-    /// Is its content read by a branch?
-    #[serde(default = "yes")]
-    pub forks: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// The token protocol.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProtocolTable {
-    pub position_rule: PositionRule,
-    /// Widths of characters by token id, relative to the mean character; tokens beyond the list have 1.
-    #[serde(default)]
-    pub advance: Vec<f32>,
-    pub prefill_attention: PrefillAttention,
-    pub trunk_prompt: Vec<TokenName>,
-    pub trunk_end: Vec<TokenName>,
-    pub branch_end: Vec<TokenName>,
-    /// Does a branch see its fork token?
-    pub fork_visible: bool,
-    pub region: RegionForm,
-    /// Content format by kind; `default` for the others.
-    pub content: BTreeMap<String, ContentFormat>,
-    pub kinds: Vec<KindEntry>,
-    /// Texts that mean that there is nothing to read.
-    #[serde(default)]
-    pub no_content: Vec<String>,
-}
-
 /// Sizes of the decoding loop.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecodeTable {
-    /// Tokens a row of one call, ascending; a call pads to the next.
+    /// Tokens a row of one call, ascending; the largest is the most that a row feeds at once.
     pub buckets: Vec<usize>,
     /// Most tokens of a content branch.
     pub max_tokens: usize,

@@ -16,14 +16,19 @@
 //!      draft_logprob  [P, R, M]              f32    log-probability of tokens[m + 1] at position m; 0 at the last
 //!      hidden         [P, R, M, H]           f32    last hidden state, for the mtp graph
 //!      new_k.{l}      [P, R, KVH, M, D]      f32    new_v.{l}     [P, R, KVH, M, D]
-//!      focal_scores   [F, P, R, Lv]          f32    optional: attention of the last token of each row to the prefix, mean over
-//!                                                   heads, of the F layers that the manifest's `extras.focal_layers` lists
-//!      image_attention [L, P, R]             f32    with it: the share of the attention that falls on the prefix
+//!      focal_scores.{l} [P, R, Lv_l]         f32    optional: attention of the last token of each row to the prefix, mean over
+//!                                                   heads, of the layers that the manifest's `extras.focal_layers` lists
+//!      image_attention [L, P, R]             f32    with them: the share of the attention that falls on the prefix
+//!      saliency.{l}   [KVH, W, G, Lv_l]      f32    optional: attention of the last token of the W rows that the input `watched`
+//!                                                   lists to the prefix, by query head (G to a kv head)
+//!
+//! with saliency in  watched [W]              int64  rows; mostly none, and then the output costs nothing
 //! ```
 //!
 //! One softmax runs over prefix, visible trunk, suffix and the call's own tokens (causal within the row). Masked rows of the
 //! inputs must be finite (zero), or the row becomes NaN. A row shorter than `M` is padded at its end with token 0: nothing
-//! before the padding sees it, and its outputs are ignored.
+//! before the padding sees it, and its outputs are ignored. Layers may hold different positions of the page: after token-selective
+//! propagation the upper ones hold fewer.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -53,12 +58,54 @@ impl Dims {
     }
 }
 
-/// A page's prefix as the prefill graph returns it: per layer keys `[KVH, Lv, D]` and values `[KVH, D, Lv]`.
-#[derive(Clone, Debug, PartialEq)]
+/// A page's prefix as the prefill graphs return it: per layer keys `[KVH, n, D]` and values `[KVH, D, n]`, where `n` is
+/// [`Prefix::layer_len`].
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prefix {
+    /// Positions of the page: visual tokens, then text.
     pub len: usize,
+    /// The layers that hold only some of them; `None`: all layers hold all.
+    pub upper: Option<UpperLayers>,
     pub keys: Vec<Vec<f32>>,
     pub values: Vec<Vec<f32>>,
+    /// Centres of the visual tokens, (x, y) in px of the model's raster; empty where they are not known.
+    pub centres: Vec<(f32, f32)>,
+    /// What is added to the orders of all tokens after it: the place after a prompt's last token; 0 where the prefix has no
+    /// order.
+    pub next_order: f32,
+}
+
+/// What token-selective propagation left to the upper layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpperLayers {
+    /// The first of them.
+    pub first: usize,
+    /// Positions of the page that they hold, ascending.
+    pub kept: Vec<u32>,
+}
+
+impl Prefix {
+    /// Positions of the page that `layer` holds, if not all of them.
+    pub fn kept(&self, layer: usize) -> Option<&[u32]> {
+        self.upper.as_ref().filter(|upper| layer >= upper.first).map(|upper| upper.kept.as_slice())
+    }
+
+    /// Positions that `layer` holds.
+    pub fn layer_len(&self, layer: usize) -> usize {
+        self.kept(layer).map_or(self.len, <[u32]>::len)
+    }
+
+    /// Rows of `layer` that hold the page's `positions`; both ascending.
+    pub fn rows_of(&self, layer: usize, positions: &[u32]) -> Vec<u32> {
+        let Some(kept) = self.kept(layer) else { return positions.to_vec() };
+        positions.iter().filter_map(|p| kept.binary_search(p).ok()).map(|row| row as u32).collect()
+    }
+
+    /// Numbers of keys and values of all layers, for `heads` kv heads of `width`.
+    pub fn bytes(&self, dims: Dims) -> usize {
+        let positions: usize = (0..dims.layers).map(|layer| self.layer_len(layer)).sum();
+        positions * dims.kv_heads * dims.head_dim * 2 * size_of::<f32>()
+    }
 }
 
 /// What one decode call reads. Slices are views of the KV manager's memory, nothing is copied on the way to the graph.
@@ -90,6 +137,8 @@ pub struct StepInput<'a> {
     pub suffix_capacity: usize,
     /// Return the focal layers' scores; their prefixes are then whole.
     pub wants_focal: bool,
+    /// Rows whose saliency is returned; the prefix is then whole.
+    pub watched: &'a [i64],
 }
 
 /// What one decode call returns.
@@ -104,10 +153,23 @@ pub struct StepOutput {
     /// Per layer, `[rows, KVH, tokens_per_row, D]`.
     pub new_keys: Vec<Vec<f32>>,
     pub new_values: Vec<Vec<f32>>,
-    /// `[F, rows, prefix]`; empty if not wanted.
-    pub focal_scores: Vec<f32>,
+    /// By focal layer, `[rows, prefix of the layer]`; empty if not wanted.
+    pub focal_scores: Vec<Vec<f32>>,
     /// `[L, rows]`; empty if not wanted.
     pub image_attention: Vec<f32>,
+    /// By layer, `[KVH, watched rows, G, prefix of the layer]`; empty if none is watched.
+    pub saliency: Vec<Vec<f32>>,
+}
+
+/// What a multi-token head drafts for some rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeadDrafts {
+    /// Drafts a row.
+    pub count: usize,
+    /// `[rows, count]`: the tokens after the one that was given.
+    pub ids: Vec<TokenId>,
+    /// `[rows, count]`: the head's own probability of each.
+    pub probabilities: Vec<f32>,
 }
 
 /// A graph call failed; the page it was for fails, the run goes on.
@@ -124,6 +186,18 @@ pub trait DecodeGraph {
     /// Layers whose scores a step can return, in their order there.
     fn focal_layers(&self) -> &[usize] {
         &[]
+    }
+    /// Can a step say where single rows look, in every layer?
+    fn has_saliency(&self) -> bool {
+        false
+    }
+    /// Most tokens that the multi-token head drafts; 0: there is none.
+    fn head_drafts(&self) -> usize {
+        0
+    }
+    /// What the multi-token head drafts after `tokens [rows]`, each of which follows a hidden state of `hidden [rows, H]`.
+    fn draft(&mut self, _hidden: &[f32], _tokens: &[TokenId]) -> Result<HeadDrafts, GraphError> {
+        Ok(HeadDrafts::default())
     }
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError>;
 }

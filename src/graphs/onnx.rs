@@ -4,11 +4,15 @@
 //! that does not fit is an error before the first page.
 
 mod contract;
+mod head;
 mod page;
+mod picture;
 
-pub use page::{GlyphMap, PrefillGraph, VisionGraph, VisionOutput};
+pub use head::MultiTokenHead;
+pub use page::{GlyphMap, PrefillGraph, Propagation, VisionGraph, VisionOutput};
+pub use picture::{Features, PictureGraph, PromptGraph};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ort::session::{Session, SessionOutputs};
 
@@ -16,13 +20,23 @@ use self::contract::{
     Expected, F32, I64, Inputs, expected, failed, graph_name, layer_names, open, values, view,
 };
 use super::manifest::PackError;
-use super::runtime::SessionOptions;
-use super::{DecodeGraph, Dims, GraphError, StepInput, StepOutput, TokenId};
+use super::runtime::{self, SessionOptions};
+use super::{DecodeGraph, Dims, GraphError, HeadDrafts, StepInput, StepOutput, TokenId};
 
-/// The decode graph of a pack on the CPU.
+/// The decode graph of a pack on the CPU, and its multi-token head if it has one.
 pub struct OnnxDecodeGraph {
     session: Session,
     tensors: StepTensors,
+    head: Option<MultiTokenHead>,
+}
+
+/// What a decode graph returns beyond the contract's least.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepExtras {
+    /// Layers whose scores it returns.
+    pub focal_layers: Vec<usize>,
+    /// It says where watched rows look.
+    pub saliency: bool,
 }
 
 impl std::fmt::Debug for OnnxDecodeGraph {
@@ -32,19 +46,42 @@ impl std::fmt::Debug for OnnxDecodeGraph {
 }
 
 impl OnnxDecodeGraph {
-    /// Loads the graph at `path` as `options` say and checks it against `dims`. `focal_layers`: layers whose scores it returns.
+    /// Loads the graph at `path` as `options` say and checks it against `dims` and `extras`.
     pub fn load(
         path: &Path,
         dims: Dims,
-        focal_layers: &[usize],
+        extras: &StepExtras,
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {
-        let outputs = StepTensors::outputs(dims, focal_layers.len());
-        let session = open(path, options.into(), &StepTensors::inputs(dims), &outputs)?;
+        let inputs = StepTensors::inputs(dims, extras);
+        let session = open(path, options.into(), &inputs, &StepTensors::outputs(dims, extras))?;
         let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
-        let mut tensors = StepTensors::new(graph_name(path), dims, returns_hidden);
-        tensors.focal_layers = focal_layers.to_vec();
-        Ok(OnnxDecodeGraph { tensors, session })
+        let tensors = StepTensors::new(graph_name(path), dims, returns_hidden, extras.clone());
+        Ok(OnnxDecodeGraph { tensors, session, head: None })
+    }
+
+    /// The same graph in a session that notes what every node takes, until [`Self::end_profiling`]; its file is in `folder`.
+    pub fn load_profiled(
+        path: &Path,
+        dims: Dims,
+        extras: &StepExtras,
+        options: SessionOptions,
+        folder: &Path,
+    ) -> Result<Self, PackError> {
+        let mut graph = OnnxDecodeGraph::load(path, dims, extras, options)?;
+        graph.session = runtime::profiled_session(path, options, Some(&folder.join("decode")))?;
+        Ok(graph)
+    }
+
+    /// Path of the profile.
+    pub fn end_profiling(&mut self) -> Result<PathBuf, GraphError> {
+        let ended = self.session.end_profiling().map_err(|e| failed(&self.tensors.graph, e))?;
+        Ok(PathBuf::from(ended))
+    }
+
+    /// The same with the multi-token head `head`.
+    pub fn with_head(self, head: Option<MultiTokenHead>) -> Self {
+        OnnxDecodeGraph { head, ..self }
     }
 }
 
@@ -54,11 +91,23 @@ impl DecodeGraph for OnnxDecodeGraph {
     }
 
     fn focal_layers(&self) -> &[usize] {
-        &self.tensors.focal_layers
+        &self.tensors.extras.focal_layers
+    }
+
+    fn has_saliency(&self) -> bool {
+        self.tensors.extras.saliency
+    }
+
+    fn head_drafts(&self) -> usize {
+        if self.tensors.returns_hidden { self.head.as_ref().map_or(0, MultiTokenHead::drafts) } else { 0 }
+    }
+
+    fn draft(&mut self, hidden: &[f32], tokens: &[TokenId]) -> Result<HeadDrafts, GraphError> {
+        self.head.as_mut().map_or(Ok(HeadDrafts::default()), |head| head.run(hidden, tokens))
     }
 
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
-        let OnnxDecodeGraph { session, tensors } = self;
+        let OnnxDecodeGraph { session, tensors, .. } = self;
         let fail = |message: String| failed(&tensors.graph, message);
         tensors.check_layers(input).map_err(fail)?;
         let prefix_len: Vec<i64> = input.prefix_len.iter().map(|&len| len as i64).collect();
@@ -66,7 +115,8 @@ impl DecodeGraph for OnnxDecodeGraph {
         let outputs = session.run(feed).map_err(|e| failed(&tensors.graph, e))?;
         // Without a prefix there is nothing to look at, and ONNX Runtime's sum over it has no values.
         let focal = input.wants_focal && input.prefix_len.iter().all(|&len| len > 0);
-        tensors.collect(&outputs, focal).map_err(fail)
+        let watched = tensors.extras.saliency && !input.watched.is_empty();
+        tensors.collect(&outputs, focal, watched).map_err(fail)
     }
 }
 
@@ -75,7 +125,9 @@ struct StepTensors {
     graph: String,
     dims: Dims,
     returns_hidden: bool,
-    focal_layers: Vec<usize>,
+    extras: StepExtras,
+    focal_scores: Vec<String>,
+    saliency: Vec<String>,
     prefix_keys: Vec<String>,
     prefix_values: Vec<String>,
     trunk_keys: Vec<String>,
@@ -87,13 +139,15 @@ struct StepTensors {
 }
 
 impl StepTensors {
-    fn new(graph: String, dims: Dims, returns_hidden: bool) -> Self {
+    fn new(graph: String, dims: Dims, returns_hidden: bool, extras: StepExtras) -> Self {
         let names = |stem| layer_names(stem, dims.layers);
         StepTensors {
             graph,
             dims,
             returns_hidden,
-            focal_layers: Vec::new(),
+            focal_scores: extras.focal_layers.iter().map(|layer| format!("focal_scores.{layer}")).collect(),
+            saliency: names("saliency"),
+            extras,
             prefix_keys: names("prefix_k"),
             prefix_values: names("prefix_v"),
             trunk_keys: names("trunk_k"),
@@ -105,7 +159,7 @@ impl StepTensors {
         }
     }
 
-    fn inputs(dims: Dims) -> Vec<Expected> {
+    fn inputs(dims: Dims, extras: &StepExtras) -> Vec<Expected> {
         let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
         let mut list = vec![
             expected("tokens", I64, &[None, None, None]),
@@ -114,6 +168,9 @@ impl StepTensors {
             expected("trunk_visible", I64, &[None, None]),
             expected("suffix_len", I64, &[None, None]),
         ];
+        if extras.saliency {
+            list.push(expected("watched", I64, &[None]));
+        }
         for layer in 0..dims.layers {
             list.push(expected(format!("prefix_k.{layer}"), F32, &[None, heads, None, dim]));
             list.push(expected(format!("prefix_v.{layer}"), F32, &[None, heads, dim, None]));
@@ -125,16 +182,21 @@ impl StepTensors {
         list
     }
 
-    fn outputs(dims: Dims, focal: usize) -> Vec<Expected> {
+    fn outputs(dims: Dims, extras: &StepExtras) -> Vec<Expected> {
         let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
         let mut list = vec![
             expected("next_id", I64, &[None, None, None]),
             expected("next_logprob", F32, &[None, None, None]),
             expected("draft_logprob", F32, &[None, None, None]),
         ];
-        if focal > 0 {
-            list.push(expected("focal_scores", F32, &[Some(focal), None, None, None]));
+        for layer in &extras.focal_layers {
+            list.push(expected(format!("focal_scores.{layer}"), F32, &[None, None, None]));
+        }
+        if !extras.focal_layers.is_empty() {
             list.push(expected("image_attention", F32, &[Some(dims.layers), None, None]));
+        }
+        for layer in 0..if extras.saliency { dims.layers } else { 0 } {
+            list.push(expected(format!("saliency.{layer}"), F32, &[heads, None, None, None]));
         }
         for layer in 0..dims.layers {
             list.push(expected(format!("new_k.{layer}"), F32, &[None, None, heads, None, dim]));
@@ -153,6 +215,9 @@ impl StepTensors {
         list.push(view("prefix_len", prefix_len, vec![layers, 1])?);
         list.push(view("trunk_visible", input.trunk_visible, vec![1, rows])?);
         list.push(view("suffix_len", input.suffix_len, vec![1, rows])?);
+        if self.extras.saliency {
+            list.push(view("watched", input.watched, vec![input.watched.len()])?);
+        }
         let trunk = || vec![1, heads, input.trunk_capacity, dim];
         let suffix = || vec![1, rows, heads, input.suffix_capacity, dim];
         for layer in 0..layers {
@@ -190,11 +255,15 @@ impl StepTensors {
         }
     }
 
-    fn collect(&self, outputs: &SessionOutputs<'_>, focal: bool) -> Result<StepOutput, String> {
-        let focal = focal && !self.focal_layers.is_empty();
-        let focal = |name| if focal { values(outputs, name) } else { Ok(Vec::new()) };
+    fn collect(
+        &self,
+        outputs: &SessionOutputs<'_>,
+        focal: bool,
+        watched: bool,
+    ) -> Result<StepOutput, String> {
         let layers =
             |names: &[String]| names.iter().map(|name| values(outputs, name)).collect::<Result<Vec<_>, _>>();
+        let focal = focal && !self.focal_scores.is_empty();
         Ok(StepOutput {
             next_id: values::<TokenId>(outputs, "next_id")?,
             next_logprob: values(outputs, "next_logprob")?,
@@ -202,8 +271,9 @@ impl StepTensors {
             hidden: if self.returns_hidden { values(outputs, "hidden")? } else { Vec::new() },
             new_keys: layers(&self.new_keys)?,
             new_values: layers(&self.new_values)?,
-            focal_scores: focal("focal_scores")?,
-            image_attention: focal("image_attention")?,
+            focal_scores: if focal { layers(&self.focal_scores)? } else { Vec::new() },
+            image_attention: if focal { values(outputs, "image_attention")? } else { Vec::new() },
+            saliency: if watched { layers(&self.saliency)? } else { Vec::new() },
         })
     }
 }

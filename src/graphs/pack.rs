@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{MANIFEST_FILE, Manifest, PackError};
-use super::onnx::{OnnxDecodeGraph, PrefillGraph, VisionGraph};
+use super::onnx::{
+    MultiTokenHead, OnnxDecodeGraph, PictureGraph, PrefillGraph, PromptGraph, StepExtras, VisionGraph,
+};
 use super::runtime::SessionOptions;
 use crate::tokens::Grammar;
 use crate::tokens::vocabulary::Vocabulary;
@@ -50,14 +52,28 @@ impl Pack {
         check_files(&self.dir, &self.manifest, u64::MAX)
     }
 
-    /// The decode graph as `options` say.
+    fn step_extras(&self) -> StepExtras {
+        StepExtras {
+            focal_layers: self.manifest.extras.focal_layers.clone(),
+            saliency: self.manifest.extras.saliency,
+        }
+    }
+
+    /// The decode graph on `threads` threads of the CPU, profiled into `folder`.
+    pub fn profiled_decode_graph(&self, folder: &Path, threads: usize) -> Result<OnnxDecodeGraph, PackError> {
+        let path = self.dir.join(&self.manifest.graphs.decode);
+        let dims = self.manifest.dims.into();
+        OnnxDecodeGraph::load_profiled(&path, dims, &self.step_extras(), threads.into(), folder)
+    }
+
+    /// The decode graph, with its multi-token head if there is one, as `options` say.
     pub fn decode_graph(&self, options: impl Into<SessionOptions>) -> Result<OnnxDecodeGraph, PackError> {
-        OnnxDecodeGraph::load(
-            &self.dir.join(&self.manifest.graphs.decode),
-            self.manifest.dims.into(),
-            &self.manifest.extras.focal_layers,
-            options,
-        )
+        let (options, dims) = (options.into(), self.manifest.dims.into());
+        let extras = self.step_extras();
+        let head = self.manifest.graphs.mtp.as_ref();
+        let head = head.map(|name| MultiTokenHead::load(&self.dir.join(name), dims, options)).transpose()?;
+        let path = self.dir.join(&self.manifest.graphs.decode);
+        Ok(OnnxDecodeGraph::load(&path, dims, &extras, options)?.with_head(head))
     }
 
     /// The vision graph as `options` say.
@@ -65,9 +81,23 @@ impl Pack {
         VisionGraph::load(&self.dir.join(&self.manifest.graphs.vision), options)
     }
 
-    /// The prefill graph as `options` say.
+    /// The vision graph of a pack that reads a picture.
+    pub fn picture_graph(&self, options: impl Into<SessionOptions>) -> Result<PictureGraph, PackError> {
+        let path = self.dir.join(&self.manifest.graphs.vision);
+        PictureGraph::load(&path, &self.manifest.preprocessing, self.manifest.dims.hidden, options)
+    }
+
+    /// The prefill graph of a pack that reads a picture.
+    pub fn prompt_graph(&self, options: impl Into<SessionOptions>) -> Result<PromptGraph, PackError> {
+        PromptGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), options)
+    }
+
+    /// The prefill graph, or both of them, as `options` say.
     pub fn prefill_graph(&self, options: impl Into<SessionOptions>) -> Result<PrefillGraph, PackError> {
-        PrefillGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), options)
+        let graphs = &self.manifest.graphs;
+        let upper = graphs.prefill_upper.as_ref().map(|name| self.dir.join(name));
+        let upper = upper.as_deref().zip(self.manifest.extras.tsp_layer.map(|layer| layer + 1));
+        PrefillGraph::load(&self.dir.join(&graphs.prefill), upper, self.manifest.dims.into(), options)
     }
 }
 

@@ -102,6 +102,15 @@ pub fn cpu_session(path: &Path, threads: usize) -> Result<Session, RuntimeError>
 
 /// A session over the graph at `path`.
 pub fn session(path: &Path, options: SessionOptions) -> Result<Session, RuntimeError> {
+    profiled_session(path, options, None)
+}
+
+/// The same; with `profile` it notes what every node takes, in a file of that name with more behind it.
+pub fn profiled_session(
+    path: &Path,
+    options: SessionOptions,
+    profile: Option<&Path>,
+) -> Result<Session, RuntimeError> {
     let environment = environment()?;
     if !path.is_file() {
         let looked = path.parent().map(Path::to_path_buf).into_iter().collect();
@@ -112,6 +121,10 @@ pub fn session(path: &Path, options: SessionOptions) -> Result<Session, RuntimeE
             .with_intra_threads(options.threads)?
             .with_inter_threads(1)?
             .with_intra_op_spinning(false)?;
+        let builder = match profile {
+            Some(file) => builder.with_profiling(file)?,
+            None => builder,
+        };
         let mut builder = match options.provider {
             Provider::Cpu => builder,
             Provider::Cuda(device) => builder.with_execution_providers([cuda(device)])?,

@@ -25,20 +25,24 @@
 //!    once the other suffixes are gone, so an admitted page can finish. (The staging buffer of a call whose rows do not lie side
 //!    by side comes on top; it is counted in the peak.)
 //! 9. A focused view shows focal layers the whole prefix, and every other layer the union of what the rows look at, for the
-//!    focal layer that it follows; or all layers everything if a row has no fixation or the union is too large. The prefix
-//!    itself never changes. (The gathered parts, and the copy of the values that they come from, are on top of the budget, too;
-//!    they are counted in the peak.)
+//!    focal layer that it follows; or all layers everything if a row has no fixation or the union is too large.
+//! 10. A retained view shows every layer and kv head the union of what the rows' branches keep (filled up to the same number for
+//!    each head of a layer), or everything if a row keeps everything or the union is too large.
+//! 11. The prefix itself never changes. (What was gathered of it, and the copy of the values that fixation gathers from, are on
+//!    top of the budget, too; they are counted in the peak.)
 
 mod cache;
-mod compact;
+mod gathered;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use crate::graphs::Dims;
 
-pub use cache::{Branch, BranchId, KvCache, KvView, NewRows, RowSource};
-pub use compact::Fixation;
+pub use cache::{Branch, BranchId, KvCache, NewRows, RowSource};
+pub use gathered::{Fixation, Retention};
+pub use view::{Fed, KvView, Reading};
 
 /// How much a page may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

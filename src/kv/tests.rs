@@ -28,6 +28,8 @@ enum Operation {
     Release(usize),
     /// Branch, or the trunk's stream; prefix positions by bit, 0 for everything.
     Fixate(Option<usize>, u8),
+    /// Branch; rows by bit, by layer and head: as many of each head as its first one has, 0 for everything.
+    Retain(usize, [u8; 4]),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -40,6 +42,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0usize..8, 0usize..8).prop_map(|(b, len)| Operation::Truncate(b, len)),
         2 => (0usize..8).prop_map(Operation::Release),
         4 => (prop::option::weighted(0.7, 0usize..8), 0u8..8).prop_map(|(b, set)| Operation::Fixate(b, set)),
+        3 => (0usize..8, [0u8..8, 0u8..8, 0u8..8, 0u8..8]).prop_map(|(b, sets)| Operation::Retain(b, sets)),
     ]
 }
 
@@ -70,7 +73,7 @@ fn with_rows<T>(rows: &[Row], junk: usize, append: impl FnOnce(&NewRows<'_>) -> 
 }
 
 fn page_prefix() -> Prefix {
-    let mut prefix = Prefix { len: PREFIX.len(), keys: Vec::new(), values: Vec::new() };
+    let mut prefix = Prefix { len: PREFIX.len(), ..Prefix::default() };
     for layer in 0..DIMS.layers {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for head in 0..DIMS.kv_heads {
@@ -91,6 +94,8 @@ struct ModelBranch {
     trunk: Vec<Row>,
     suffix: Vec<Row>,
     looks_at: Option<Vec<u32>>,
+    /// By layer and head.
+    keeps: Option<Retention>,
 }
 
 struct Model {
@@ -120,7 +125,13 @@ impl Model {
                 let bytes = self.kv.bytes();
                 let branch = self.kv.fork(trunk.len());
                 assert_eq!(self.kv.bytes(), bytes, "a fork takes no memory");
-                self.branches.push(ModelBranch { branch, trunk, suffix: Vec::new(), looks_at: None });
+                self.branches.push(ModelBranch {
+                    branch,
+                    trunk,
+                    suffix: Vec::new(),
+                    looks_at: None,
+                    keeps: None,
+                });
             }
             Operation::Append(index, rows, junk) if live > 0 => self.append(index % live, rows, *junk),
             Operation::Truncate(index, len) if live > 0 => {
@@ -136,7 +147,11 @@ impl Model {
                 self.kv.release(model.branch);
             }
             Operation::Fixate(branch, bits) => self.fixate(*branch, *bits),
-            Operation::Append(..) | Operation::Truncate(..) | Operation::Release(..) => {}
+            Operation::Retain(index, bits) if live > 0 => self.retain(index % live, *bits),
+            Operation::Append(..)
+            | Operation::Truncate(..)
+            | Operation::Release(..)
+            | Operation::Retain(..) => {}
         }
     }
 
@@ -159,6 +174,68 @@ impl Model {
         }
     }
 
+    fn retain(&mut self, index: usize, bits: [u8; 4]) {
+        let rows = |bits: u8| (0..PREFIX.len() as u32).filter(|p| bits >> p & 1 == 1).collect::<Vec<u32>>();
+        // Heads of a layer keep the same number: a rotation of the first one's.
+        let turned = |bits: u8| (bits << 1 | bits >> 2) & 7;
+        let kept =
+            vec![vec![rows(bits[0]), rows(turned(bits[0]))], vec![rows(bits[1]), rows(turned(bits[1]))]];
+        let model = &mut self.branches[index];
+        model.keeps = (bits[2] > 0).then_some(kept);
+        self.kv.retain(&model.branch, model.keeps.clone());
+    }
+
+    /// A retained view shows each layer and head at least what the branches at `rows` keep, and nothing that is not in the
+    /// prefix; or everything, if one keeps everything or the trunk is with them.
+    fn check_retained(&mut self, rows: &[usize], with_trunk: bool) {
+        let branches: Vec<&ModelBranch> = rows.iter().filter_map(|&i| self.branches.get(i)).collect();
+        let mut sources: Vec<RowSource<'_>> = branches.iter().map(|b| RowSource::Branch(&b.branch)).collect();
+        sources.push(RowSource::Filler);
+        if with_trunk {
+            sources.push(RowSource::Trunk);
+        }
+        let all_keep = !with_trunk && !branches.is_empty() && branches.iter().all(|b| b.keeps.is_some());
+        let kept_by = |layer: usize, head: usize| {
+            let mut kept: Vec<u32> = branches
+                .iter()
+                .filter_map(|b| b.keeps.as_ref())
+                .flat_map(|k| k[layer][head].clone())
+                .collect();
+            kept.sort_unstable();
+            kept.dedup();
+            kept
+        };
+        let widths: Vec<usize> = (0..2).map(|l| kept_by(l, 0).len().max(kept_by(l, 1).len())).collect();
+        let narrow = all_keep && widths.iter().sum::<usize>() > 0;
+        let view = self.kv.view_for(&sources, Reading::Retention(1.0));
+        for (layer, &width) in widths.iter().enumerate() {
+            let len = if narrow { width } else { PREFIX.len() };
+            assert_eq!(view.prefix_len[layer], len);
+            for head in 0..DIMS.kv_heads {
+                // All rows of a head, in the prefix's order, each a real one: find the places that they stand for.
+                let keys = &view.prefix_keys[layer][head * len * 2..(head + 1) * len * 2];
+                let values = &view.prefix_values[layer][head * len * 2..(head + 1) * len * 2];
+                let shown: Vec<Row> =
+                    keys.chunks_exact(2).map(|k| k[0] == number(true, layer, head, 0, false)).collect();
+                for (at, &row) in shown.iter().enumerate() {
+                    for part in 0..2 {
+                        assert_eq!(keys[at * 2 + part], number(row, layer, head, part, false));
+                        assert_eq!(values[part * len + at], number(row, layer, head, part, true));
+                    }
+                }
+                let count = |rows: &[Row], wanted: Row| rows.iter().filter(|&&row| row == wanted).count();
+                let kept: Vec<Row> = kept_by(layer, head).iter().map(|&p| PREFIX[p as usize]).collect();
+                for wanted in [true, false] {
+                    assert!(
+                        !narrow || count(&shown, wanted) >= count(&kept, wanted),
+                        "a kept row is missing"
+                    );
+                    assert!(count(&shown, wanted) <= count(&PREFIX, wanted), "a row twice");
+                }
+            }
+        }
+    }
+
     /// A focused view shows the first layer what the rows look at together, the second everything.
     fn check_focus(&mut self, rows: &[usize], max_share: f32) {
         let branches: Vec<&ModelBranch> = rows.iter().filter_map(|&i| self.branches.get(i)).collect();
@@ -172,7 +249,7 @@ impl Model {
         });
         let most = max_share * PREFIX.len() as f32;
         let shared = shared.filter(|set| set.len() as f32 <= most).unwrap_or_else(|| all.clone());
-        let view = self.kv.focused_view(&sources, max_share);
+        let view = self.kv.view_for(&sources, Reading::Fixation(max_share));
         for (layer, expected) in [&shared, &all].into_iter().enumerate() {
             assert_eq!(view.prefix_len[layer], expected.len());
             let rows = |head: usize, values: bool| {
@@ -218,18 +295,17 @@ impl Model {
             self.check_view(&rows);
             self.check_focus(&rows, 1.0);
             self.check_focus(&rows, 0.5);
+            self.check_retained(&rows, false);
+            self.check_retained(&rows, true);
         }
         let fixed = (PREFIX.len() + LIMITS.max_trunk) * DIMS.bytes_per_position();
         assert!(self.kv.trunk.capacity() <= LIMITS.max_trunk);
         assert!(fixed + self.kv.suffixes.bytes() <= LIMITS.budget_bytes, "over the budget");
         if rows_held == 0 {
             let fixed = self.kv.trunk.bytes() + PREFIX.len() * DIMS.bytes_per_position();
-            // The first layer's values once more, and its gathered part.
+            // The first layer's values once more, and what was gathered.
             let gathered = self.kv.bytes() - fixed - self.kv.prefix_copy_bytes();
-            assert!(
-                gathered <= PREFIX.len() * DIMS.bytes_per_position() / 2,
-                "all suffix memory is given back"
-            );
+            assert!(gathered <= PREFIX.len() * DIMS.bytes_per_position(), "all suffix memory is given back");
         }
     }
 

@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 
+use super::confine;
 use super::extract::{self, RasterLimits};
 use super::pdfium::{Library, LoadError};
-use super::protocol::{Refusal, Reply, Request, read_frame, write_frame};
+use super::picture::PictureFile;
+use super::protocol::{PageReply, Refusal, Reply, Request, read_frame, write_frame};
+use crate::page::DocumentInfo;
+use crate::raster::Raster;
 
 /// Runs the child until its stdin closes.
 pub fn child_main() -> ExitCode {
@@ -36,23 +40,46 @@ fn listen() -> Receiver<(Request, Vec<u8>)> {
 }
 
 fn answer(requests: &Receiver<(Request, Vec<u8>)>, out: &mut impl Write) -> io::Result<()> {
-    let Ok((Request::Open { library, password, dpi, max_side }, path)) = requests.recv() else {
+    let Ok((request, path)) = requests.recv() else { return Ok(()) };
+    let Request::Open { library, password, dpi, max_side, max_pixels, memory, seconds } = request else {
         return Ok(());
     };
+    confine::process(memory)?;
+    confine::from_now_on(seconds)?;
+    let path = path_from(path);
+    match PictureFile::open(&path, max_side, max_pixels) {
+        Ok(None) => {}
+        Ok(Some(picture)) => {
+            let info = DocumentInfo { page_count: picture.page_count(), ..DocumentInfo::default() };
+            write_frame(out, &Reply::Opened(info), &[])?;
+            return answer_pages(requests, out, seconds, |number| picture.page(number));
+        }
+        Err(refusal) => return write_frame(out, &Reply::Refused(refusal), &[]),
+    }
     let mut refuse = |refusal| write_frame(out, &Reply::Refused(refusal), &[]);
-    let library = match Library::load(&library) {
+    let library = match library.and_then(|path| Library::load(&path)) {
         Ok(library) => library,
         Err(message) => return refuse(Refusal::Library(message)),
     };
-    let file = match library.open(&path_from(path), password.as_deref()) {
+    let file = match library.open(&path, password.as_deref()) {
         Ok(file) => file,
         Err(error) => return refuse(refusal(error)),
     };
     write_frame(out, &Reply::Opened(file.info()), &[])?;
     let limits = RasterLimits { dpi, max_side };
+    answer_pages(requests, out, seconds, |number| extract::page(&file, number, limits))
+}
+
+fn answer_pages(
+    requests: &Receiver<(Request, Vec<u8>)>,
+    out: &mut impl Write,
+    seconds: u64,
+    page: impl Fn(u32) -> Result<(PageReply, Raster), String>,
+) -> io::Result<()> {
     for (request, _) in requests {
         let Request::Page { number } = request else { break };
-        match extract::page(&file, number, limits) {
+        confine::from_now_on(seconds)?;
+        match page(number) {
             Ok((page, raster)) => write_frame(out, &Reply::Page(Box::new(page)), &raster.rgb)?,
             Err(message) => write_frame(out, &Reply::Failed(message), &[])?,
         }

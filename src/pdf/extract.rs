@@ -59,6 +59,7 @@ pub(crate) fn page(
         links: links(&annotations, &view),
         fields: missing_fields(&annotations, &view, &characters),
         characters,
+        is_picture: false,
     };
     Ok((reply, raster))
 }
@@ -95,6 +96,8 @@ fn characters(raw: &[RawCharacter], view: &Matrix) -> Vec<Character> {
         .map(|c| Character {
             code: c.code,
             bbox: c.bounds.map(|b| view.bounds(b)),
+            ink: view.bounds(c.ink),
+            baseline: view.bounds([c.origin[0], c.origin[1], c.origin[0], c.origin[1]]).y1,
             size: c.size,
             font: c.font,
             angle: c.angle,
@@ -268,6 +271,8 @@ mod tests {
     #[test]
     fn lam_comes_before_alef_only_where_both_are_one_glyph() {
         let letter = |code, x| Character {
+            ink: Rect::default(),
+            baseline: 9.0,
             code,
             bbox: Some(Rect::new(x, 0.0, x + 5.0, 9.0)),
             size: 9.0,

@@ -41,6 +41,7 @@ pub(super) fn append(field: &FieldText, scale: f32, line: &mut u32, words: &mut 
                     source: Source::TextLayer,
                     link: None,
                     suspicious: 0.0,
+                    latex: None,
                 });
             }
             x += width + advance;

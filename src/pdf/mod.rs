@@ -1,17 +1,21 @@
 //! PDF files and pictures -> page evidence: raster, words, rules, links.
 //!
-//! pdfium can abort the process on a damaged file, so all of it runs in a child process (`child`, `pdfium`, `extract`: the
-//! hidden subcommand `__raster`) that answers over pipes (`protocol`). The parent (`renderer`) keeps one child for a document,
-//! and a page on which it dies or hangs costs only that page. Pictures (`picture`) are read in the parent.
+//! pdfium can abort the process on a damaged file, and a small file can ask for all memory, so all that looks into files runs in
+//! a child process (`child`, `pdfium`, `extract`, `picture`: the hidden subcommand `__raster`) within limits (`confine`) that
+//! answers over pipes (`protocol`). The parent (`renderer`) keeps one child for a document, and a page on which it dies or hangs
+//! costs only that page.
 //!
 //! ```text
-//! parent   Document -> renderer -> [pipe] ----.            text_layer (words) -> PageEvidence
-//! child                            child -> extract -> pdfium      |
-//!                                             '---- [pipe] --------'
+//! parent   Document -> renderer -> [pipe] ----.                      text_layer (words) -> PageEvidence
+//! child                            child -> extract -> pdfium | picture      |
+//!                                             '---- [pipe] ------------------'
 //! ```
 
 /// The child process.
 pub mod child;
+
+/// What the child may take.
+mod confine;
 
 mod accents;
 mod extract;
@@ -28,8 +32,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::page::{DocumentInfo, PageEvidence};
-use crate::settings::RasterSettings;
-use picture::PictureFile;
+use crate::settings::{Limits, RasterSettings};
 use renderer::Renderer;
 
 /// How files are opened.
@@ -37,8 +40,7 @@ use renderer::Renderer;
 pub struct OpenOptions {
     pub raster: RasterSettings,
     pub password: Option<String>,
-    /// A page that takes longer to render is given up.
-    pub page_timeout: Duration,
+    pub limits: Limits,
     /// The docparse executable whose hidden subcommand rasterises (`std::env::current_exe()` outside tests).
     pub program: std::path::PathBuf,
 }
@@ -49,7 +51,7 @@ impl std::fmt::Debug for OpenOptions {
         f.debug_struct("OpenOptions")
             .field("raster", &self.raster)
             .field("password", &self.password.as_ref().map(|_| "..."))
-            .field("page_timeout", &self.page_timeout)
+            .field("limits", &self.limits)
             .field("program", &self.program)
             .finish()
     }
@@ -79,7 +81,7 @@ pub enum PageError {
     Render(String),
     #[error("the renderer died on this page ({0})")]
     Died(String),
-    #[error("rendering took longer than {0:?}")]
+    #[error("rendering took longer than {0:?} (`--page-timeout`)")]
     Timeout(Duration),
 }
 
@@ -87,32 +89,17 @@ pub enum PageError {
 #[derive(Debug)]
 pub struct Document {
     info: DocumentInfo,
-    pages: Pages,
-}
-
-#[derive(Debug)]
-enum Pages {
-    Pdf(Renderer),
-    Picture(PictureFile),
+    renderer: Renderer,
 }
 
 impl Document {
     /// Opens a PDF or a picture (PNG, JPEG, multi-page TIFF), told apart by content.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Document, OpenError> {
-        let (pages, info) = match PictureFile::open(path, &options.raster)? {
-            Some(picture) => {
-                let page_count = picture.page_count();
-                (Pages::Picture(picture), DocumentInfo { page_count, ..DocumentInfo::default() })
-            }
-            None => {
-                let (renderer, info) = Renderer::open(path, options)?;
-                (Pages::Pdf(renderer), info)
-            }
-        };
+        let (renderer, info) = Renderer::open(path, options)?;
         if info.page_count == 0 {
             return Err(OpenError::NoPages);
         }
-        Ok(Document { info, pages })
+        Ok(Document { info, renderer })
     }
 
     pub fn info(&self) -> &DocumentInfo {
@@ -124,10 +111,7 @@ impl Document {
         if !(1..=self.info.page_count).contains(&number) {
             return Err(PageError::Render(format!("there is no page {number}")));
         }
-        match &mut self.pages {
-            Pages::Pdf(renderer) => renderer.page(number),
-            Pages::Picture(picture) => picture.page(number),
-        }
+        self.renderer.page(number)
     }
 }
 
@@ -140,7 +124,7 @@ mod tests {
         let options = OpenOptions {
             raster: RasterSettings::default(),
             password: Some("hunter2".into()),
-            page_timeout: Duration::from_secs(1),
+            limits: Limits::default(),
             program: "docparse".into(),
         };
         assert!(!format!("{options:?}").contains("hunter2"));

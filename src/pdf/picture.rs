@@ -1,23 +1,19 @@
-//! Picture files -> page evidence: PNG, JPEG and the pages of a TIFF, upright, on white, within limits.
+//! Picture files -> what the child answers: PNG, JPEG and the pages of a TIFF, upright, on white, within limits.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
+use super::protocol::{PageReply, Refusal};
 use super::resolution;
 use super::tiff_directory::{self, Directory};
-use super::{OpenError, PageError};
-use crate::page::{PageEvidence, Rules};
 use crate::raster::Raster;
-use crate::settings::RasterSettings;
 
-/// Largest picture that is decoded; A2 at 600 dpi has 139 million pixels.
-const MAX_PIXELS: u64 = 200_000_000;
-/// Most memory that a decoder may take: [`MAX_PIXELS`] of four bytes, and room for its own buffers.
-const MAX_MEMORY: u64 = 1 << 30;
+/// Most memory that a decoder may take, per pixel that is allowed: four bytes, and room for its own buffers.
+const BYTES_A_PIXEL: u64 = 5;
 /// Largest picture file.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -28,6 +24,7 @@ pub(super) struct PictureFile {
     /// Pages of a TIFF; empty for the other formats, which have one page.
     directories: Vec<Directory>,
     max_side: u32,
+    max_pixels: u64,
 }
 
 impl std::fmt::Debug for PictureFile {
@@ -37,30 +34,31 @@ impl std::fmt::Debug for PictureFile {
 }
 
 impl PictureFile {
-    /// Opens `path` if it starts like a picture; `None` for anything else.
-    pub(super) fn open(path: &Path, settings: &RasterSettings) -> Result<Option<PictureFile>, OpenError> {
-        let mut file = std::fs::File::open(path)?;
+    /// Opens `path` if it starts like a picture; `None` for anything else. Pages of more than `max_pixels` are refused.
+    pub(super) fn open(path: &Path, max_side: u32, max_pixels: u64) -> Result<Option<PictureFile>, Refusal> {
+        let unread = |error: io::Error| Refusal::File(error.to_string());
+        let mut file = std::fs::File::open(path).map_err(unread)?;
         let mut bytes = Vec::new();
-        file.by_ref().take(16).read_to_end(&mut bytes)?;
+        file.by_ref().take(16).read_to_end(&mut bytes).map_err(unread)?;
         if bytes.is_empty() {
-            return Err(OpenError::Format("empty file".into()));
+            return Err(Refusal::Format("empty file".into()));
         }
         let Some(format) = format_of(&bytes) else { return Ok(None) };
-        file.take(MAX_FILE).read_to_end(&mut bytes)?;
+        file.take(MAX_FILE).read_to_end(&mut bytes).map_err(unread)?;
         if bytes.len() as u64 >= MAX_FILE {
-            return Err(OpenError::Format(format!("picture file of more than {} MiB", MAX_FILE >> 20)));
+            return Err(Refusal::Format(format!("picture file of more than {} MiB", MAX_FILE >> 20)));
         }
         let directories = match format {
             ImageFormat::Tiff => tiff_directory::pages(&bytes),
             _ => Vec::new(),
         };
         if format == ImageFormat::Tiff && directories.is_empty() {
-            return Err(OpenError::Format("TIFF without a readable page".into()));
+            return Err(Refusal::Format("TIFF without a readable page".into()));
         }
-        let picture = PictureFile { bytes, format, directories, max_side: settings.max_side.max(1) };
+        let picture = PictureFile { bytes, format, directories, max_side: max_side.max(1), max_pixels };
         if format != ImageFormat::Tiff {
             guarded(|| picture.reader(&picture.bytes).into_dimensions().map_err(|e| e.to_string()))
-                .map_err(OpenError::Format)?;
+                .map_err(Refusal::Format)?;
         }
         Ok(Some(picture))
     }
@@ -70,20 +68,12 @@ impl PictureFile {
     }
 
     /// Decodes the page `number`, 1-based.
-    pub(super) fn page(&self, number: u32) -> Result<PageEvidence, PageError> {
-        let (raster, scale) = guarded(|| self.decode(number)).map_err(PageError::Render)?;
-        Ok(PageEvidence {
-            number,
-            raster,
-            scale,
-            turn: 0,
-            words: Vec::new(),
-            rules: Rules::default(),
-            links: Vec::new(),
-            picture_share: 1.0,
-            hidden_share: 0.0,
-            is_picture: true,
-        })
+    pub(super) fn page(&self, number: u32) -> Result<(PageReply, Raster), String> {
+        let (raster, scale) = guarded(|| self.decode(number))?;
+        let (width, height) = (raster.width, raster.height);
+        let reply =
+            PageReply { width, height, scale, picture_share: 1.0, is_picture: true, ..PageReply::default() };
+        Ok((reply, raster))
     }
 
     fn decode(&self, number: u32) -> Result<(Raster, f32), String> {
@@ -92,8 +82,11 @@ impl PictureFile {
         let bytes = start.as_deref().unwrap_or(&self.bytes);
         let mut decoder = self.reader(bytes).into_decoder().map_err(|e| e.to_string())?;
         let (width, height) = decoder.dimensions();
-        if u64::from(width) * u64::from(height) > MAX_PIXELS {
-            return Err(format!("picture of {width} x {height} pixels, more than {MAX_PIXELS}"));
+        if u64::from(width) * u64::from(height) > self.max_pixels {
+            let limit = self.max_pixels as f64 / 1e6;
+            return Err(format!(
+                "picture of {width} x {height} pixels, more than {limit} million (`--max-pixels`)"
+            ));
         }
         let orientation = decoder.orientation().ok();
         let mut picture = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
@@ -113,9 +106,9 @@ impl PictureFile {
     fn reader<'b>(&self, bytes: &'b [u8]) -> ImageReader<Cursor<&'b [u8]>> {
         let mut reader = ImageReader::with_format(Cursor::new(bytes), self.format);
         let mut limits = Limits::default();
-        limits.max_image_width = u32::try_from(MAX_PIXELS).ok();
+        limits.max_image_width = Some(u32::try_from(self.max_pixels).unwrap_or(u32::MAX));
         limits.max_image_height = limits.max_image_width;
-        limits.max_alloc = Some(MAX_MEMORY);
+        limits.max_alloc = Some(self.max_pixels.saturating_mul(BYTES_A_PIXEL));
         reader.limits(limits);
         reader
     }
@@ -160,10 +153,10 @@ fn on_white(picture: DynamicImage, max_side: u32) -> Raster {
 mod tests {
     use super::*;
 
-    fn opened(bytes: &[u8]) -> Result<Option<PictureFile>, OpenError> {
+    fn opened(bytes: &[u8]) -> Result<Option<PictureFile>, Refusal> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        PictureFile::open(file.path(), &RasterSettings { dpi: 200.0, max_side: 100 })
+        PictureFile::open(file.path(), 100, 200_000_000)
     }
 
     fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
@@ -175,9 +168,9 @@ mod tests {
     #[test]
     fn transparent_pixels_become_white_and_long_sides_shrink() {
         let picture = DynamicImage::new_rgba16(400, 200);
-        let page = opened(&encoded(&picture, ImageFormat::Png)).unwrap().unwrap().page(1).unwrap();
-        assert_eq!((page.raster.width, page.raster.height), (100, 50));
-        assert_eq!(page.raster.pixel(50, 25), [255, 255, 255]);
+        let (page, raster) = opened(&encoded(&picture, ImageFormat::Png)).unwrap().unwrap().page(1).unwrap();
+        assert_eq!((raster.width, raster.height), (100, 50));
+        assert_eq!(raster.pixel(50, 25), [255, 255, 255]);
         assert!((page.scale - 0.25).abs() < 1e-6);
         assert!(page.is_picture && page.picture_share == 1.0);
     }
@@ -187,8 +180,9 @@ mod tests {
         for picture in
             [DynamicImage::new_luma8(9, 5), DynamicImage::new_luma16(9, 5), DynamicImage::new_rgb16(9, 5)]
         {
-            let page = opened(&encoded(&picture, ImageFormat::Tiff)).unwrap().unwrap().page(1).unwrap();
-            assert_eq!(page.raster, Raster::filled(9, 5, [0, 0, 0]));
+            let (_, raster) =
+                opened(&encoded(&picture, ImageFormat::Tiff)).unwrap().unwrap().page(1).unwrap();
+            assert_eq!(raster, Raster::filled(9, 5, [0, 0, 0]));
         }
     }
 
@@ -201,7 +195,7 @@ mod tests {
             }
         }
         assert!(opened(b"%PDF-1.7").unwrap().is_none());
-        assert!(matches!(opened(b""), Err(OpenError::Format(_))));
+        assert!(matches!(opened(b""), Err(Refusal::Format(_))));
     }
 
     #[test]

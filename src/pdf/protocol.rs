@@ -22,7 +22,18 @@ const MAX_PAYLOAD: u32 = 1 << 30;
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Opens the document whose path is the payload.
-    Open { library: PathBuf, password: Option<String>, dpi: f32, max_side: u32 },
+    Open {
+        /// pdfium, or why there is none.
+        library: Result<PathBuf, String>,
+        password: Option<String>,
+        dpi: f32,
+        max_side: u32,
+        max_pixels: u64,
+        /// MiB.
+        memory: u32,
+        /// CPU seconds for opening, and for each page.
+        seconds: u64,
+    },
     /// Reads a page, 1-based.
     Page { number: u32 },
 }
@@ -61,6 +72,8 @@ pub(crate) struct PageReply {
     pub(crate) picture_share: f32,
     pub(crate) links: Vec<Link>,
     pub(crate) fields: Vec<FieldText>,
+    /// The file is a picture.
+    pub(crate) is_picture: bool,
 }
 
 /// A font of the text layer.
@@ -101,7 +114,10 @@ pub(crate) struct Character {
     pub(crate) code: u32,
     /// Origin to advance, ascent to descent; `None` for spaces (32) and line ends (10).
     pub(crate) bbox: Option<Rect>,
-    /// Font size, points.
+    /// What is painted.
+    pub(crate) ink: Rect,
+    pub(crate) baseline: f32,
+    /// Height of 1 em, points.
     pub(crate) size: f32,
     /// Index into [`PageReply::fonts`].
     pub(crate) font: u32,
@@ -120,22 +136,22 @@ pub(crate) struct CharacterFlags {
     pub(crate) invisible: bool,
 }
 
-/// A character on the wire: code, box, size, font, angle, flags.
-type Packed = (u32, Option<Rect>, f32, u32, u8, u8);
+/// A character on the wire: code, box, ink and baseline, size, font, angle, flags.
+type Packed = (u32, Option<Rect>, (Rect, f32), f32, u32, u8, u8);
 
 impl From<Character> for Packed {
     fn from(c: Character) -> Packed {
         let flags = [c.flags.made_up, c.flags.unmapped, c.flags.invisible];
         let bits = flags.iter().enumerate().map(|(i, &on)| u8::from(on) << i).sum();
-        (c.code, c.bbox.map(hundredths), c.size, c.font, c.angle, bits)
+        (c.code, c.bbox.map(hundredths), (hundredths(c.ink), c.baseline), c.size, c.font, c.angle, bits)
     }
 }
 
 impl From<Packed> for Character {
-    fn from((code, bbox, size, font, angle, bits): Packed) -> Character {
+    fn from((code, bbox, (ink, baseline), size, font, angle, bits): Packed) -> Character {
         let flags =
             CharacterFlags { made_up: bits & 1 != 0, unmapped: bits & 2 != 0, invisible: bits & 4 != 0 };
-        Character { code, bbox, size, font, angle, flags }
+        Character { code, bbox, ink, baseline, size, font, angle, flags }
     }
 }
 
@@ -196,7 +212,9 @@ mod tests {
     fn a_frame_comes_back_as_it_went() {
         let flags = CharacterFlags { made_up: false, unmapped: true, invisible: true };
         let bbox = Some(Rect::new(1.0, 2.25, 3.5, 4.0));
-        let character = Character { code: 0x41, bbox, size: 9.5, font: 1, angle: 3, flags };
+        let ink = Rect::new(1.5, 2.0, 3.0, 3.5);
+        let character =
+            Character { code: 0x41, bbox, ink, baseline: 3.5, size: 9.5, font: 1, angle: 3, flags };
         let page = PageReply { width: 1, height: 1, characters: vec![character], ..PageReply::default() };
         let mut bytes = Vec::new();
         write_frame(&mut bytes, &page, &[1, 2, 3]).unwrap();

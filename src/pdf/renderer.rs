@@ -17,7 +17,7 @@ use crate::raster::Raster;
 #[derive(Debug)]
 pub(super) struct Renderer {
     path: PathBuf,
-    library: PathBuf,
+    library: Result<PathBuf, String>,
     options: OpenOptions,
     child: Option<Running>,
 }
@@ -41,7 +41,7 @@ enum Silence {
 impl Renderer {
     /// Starts a child and opens the document in it.
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<(Renderer, DocumentInfo), OpenError> {
-        let library = find_native("libpdfium.so").map_err(|e| OpenError::Library(e.to_string()))?;
+        let library = find_native("libpdfium.so").map_err(|error| error.to_string());
         let path = std::path::absolute(path)?;
         let mut renderer = Renderer { path, library, options: options.clone(), child: None };
         let info = renderer.start()?;
@@ -55,8 +55,11 @@ impl Renderer {
             password: self.options.password.clone(),
             dpi: self.options.raster.dpi,
             max_side: self.options.raster.max_side,
+            max_pixels: self.options.limits.picture_pixels,
+            memory: self.options.limits.raster_memory,
+            seconds: self.options.limits.page_time.as_secs() + 1,
         };
-        let refusal = match child.ask(&request, &path_bytes(&self.path), self.options.page_timeout) {
+        let refusal = match child.ask(&request, &path_bytes(&self.path), self.options.limits.page_time) {
             Ok((Reply::Opened(info), _)) => {
                 self.child = Some(child);
                 return Ok(info);
@@ -64,9 +67,10 @@ impl Renderer {
             Ok((Reply::Refused(refusal), _)) => refusal,
             Ok(_) => Refusal::Format("the renderer answered something else".into()),
             Err(Silence::Died(how)) => Refusal::Format(format!("the renderer died on it ({how})")),
-            Err(Silence::Timeout) => {
-                Refusal::Format(format!("opening took longer than {:?}", self.options.page_timeout))
-            }
+            Err(Silence::Timeout) => Refusal::Format(format!(
+                "opening took longer than {:?} (`--page-timeout`)",
+                self.options.limits.page_time
+            )),
         };
         Err(match refusal {
             Refusal::Library(message) => OpenError::Library(message),
@@ -88,7 +92,7 @@ impl Renderer {
 
     /// The error comes with whether the child had answered for a page before.
     fn try_page(&mut self, number: u32) -> Result<PageEvidence, (PageError, bool)> {
-        let timeout = self.options.page_timeout;
+        let timeout = self.options.limits.page_time;
         if self.child.is_none() {
             let failed = |e: OpenError| (PageError::Render(format!("opening it again: {e}")), false);
             self.start().map_err(failed)?;
@@ -171,7 +175,13 @@ impl Drop for Running {
 #[cfg(unix)]
 fn how_it_ended(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
+    const OUT_OF_CPU_TIME: i32 = 24;
     match (status.signal(), status.code()) {
+        (Some(OUT_OF_CPU_TIME), _) => "its CPU time was used up (`--page-timeout`)".into(),
+        // What an allocation beyond the limit ends with, as a damaged file may.
+        (Some(signal @ 4..=6), _) => {
+            format!("signal {signal}; perhaps for want of memory (`--raster-memory`)")
+        }
         (Some(signal), _) => format!("signal {signal}"),
         (None, Some(code)) => format!("exit status {code}"),
         (None, None) => status.to_string(),
@@ -203,11 +213,12 @@ fn evidence(number: u32, reply: Reply, rgb: Vec<u8>) -> Result<PageEvidence, Str
         scale: page.scale,
         turn: page.turn,
         words: layer.words,
+        glyphs: layer.glyphs,
         rules: page.rules,
         links: page.links,
         picture_share: page.picture_share,
         hidden_share: layer.hidden_share,
-        is_picture: false,
+        is_picture: page.is_picture,
     })
 }
 

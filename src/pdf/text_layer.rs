@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::accents::{self, Accent};
 use super::protocol::{Character, Font, PageReply};
 use crate::geometry::Rect;
-use crate::page::{Link, Source, Word};
+use crate::page::{Glyph, Link, Source, Word};
 
 /// A gap wider than this share of the font height ends a word, whatever the content says.
 const GAP: f32 = 0.35;
@@ -23,6 +23,8 @@ const SAME_LINE: f32 = 0.3;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TextLayer {
     pub(crate) words: Vec<Word>,
+    /// The words' glyphs, in the same order.
+    pub(crate) glyphs: Vec<Glyph>,
     /// Share of the words' characters that are not painted, 0..1.
     pub(crate) hidden_share: f32,
     /// Characters left out: at another angle than the page's text, or outside the page.
@@ -41,6 +43,14 @@ struct Open {
     characters: u32,
     suspicious: u32,
     invisible: u32,
+    glyphs: Vec<OpenGlyph>,
+}
+
+/// A glyph of an open word: what it shows, and the character that it was.
+#[derive(Clone, Copy)]
+struct OpenGlyph {
+    shows: char,
+    character: Character,
 }
 
 /// What stands between two characters.
@@ -67,6 +77,8 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
         }
         all += open.characters;
         hidden += open.invisible;
+        let word = layer.words.len() as u32;
+        layer.glyphs.extend(open.glyphs.iter().map(|g| glyph(g, word, &fonts, page.scale)));
         layer.words.push(finished(&open, &fonts, &page.links));
     }
     layer.hidden_share = hidden as f32 / all.max(1) as f32;
@@ -93,7 +105,34 @@ fn finished(open: &Open, fonts: &[(Arc<str>, bool)], links: &[Link]) -> Word {
         source: Source::TextLayer,
         link: links.iter().position(|l| covers(&l.bbox)).map(|at| at as u32),
         suspicious: open.suspicious as f32 / open.characters.max(1) as f32,
+        latex: None,
     }
+}
+
+fn glyph(open: &OpenGlyph, word: u32, fonts: &[(Arc<str>, bool)], scale: f32) -> Glyph {
+    let character = &open.character;
+    let (font, bold) = fonts.get(character.font as usize).cloned().unwrap_or_default();
+    Glyph {
+        character: open.shows,
+        ink: character.ink,
+        baseline: character.baseline,
+        size: character.size * scale,
+        font,
+        bold,
+        word,
+    }
+}
+
+/// The glyphs of a character that shows `letters`; the letters of a ligature share its width.
+fn glyphs(character: Character, letters: &str) -> Vec<OpenGlyph> {
+    let count = letters.chars().count().max(1) as f32;
+    let ink = character.ink;
+    let part = |k: usize| ink.x0 + ink.width() * k as f32 / count;
+    let letter = |(k, shows): (usize, char)| {
+        let ink = Rect::new(part(k), ink.y0, part(k + 1), ink.y1);
+        OpenGlyph { shows, character: Character { ink, ..character } }
+    };
+    letters.chars().enumerate().map(letter).collect()
 }
 
 /// Joins characters that follow each other without a space or a wide gap.
@@ -161,8 +200,14 @@ fn parts(characters: &[Character]) -> Vec<Part> {
             _ => letters,
         };
         let suspicious = character.flags.unmapped || letters.chars().any(cannot_be_right);
+        let glyphs = match char::from_u32(character.code) {
+            // The code may be a place in the font.
+            Some(c) if c.is_control() => vec![OpenGlyph { shows: c, character }],
+            _ => glyphs(character, &letters),
+        };
         out.push(Part::Letters(Open {
             text: letters,
+            glyphs,
             bbox,
             size: bbox.height(),
             font: character.font,
@@ -193,6 +238,7 @@ fn extend(word: &mut Open, next: &Open) {
     word.characters += next.characters;
     word.suspicious += next.suspicious;
     word.invisible += next.invisible;
+    word.glyphs.extend_from_slice(&next.glyphs);
 }
 
 fn is_finite(b: &Rect) -> bool {
@@ -210,8 +256,8 @@ fn surrogate_pair(first: Character, second: Option<&Character>) -> Option<u32> {
 fn letters(code: u32) -> Option<String> {
     match code {
         0 | 0xfffe | 0xffff => None,
-        // Soft hyphen, zero-width space, byte order mark.
-        0xad | 0x200b | 0xfeff => None,
+        // Soft hyphen, zero-width space, byte order mark, variation selectors.
+        0xad | 0x200b | 0xfeff | 0xfe00..=0xfe0f => None,
         // pdfium's mark for a hyphen at a line's end.
         2 => Some("-".into()),
         // Ligatures, Hebrew, Arabic and vertical presentation forms.
@@ -239,7 +285,16 @@ mod tests {
 
     fn character(code: u32, x0: f32, x1: f32) -> Character {
         let bbox = Some(Rect::new(x0, 0.0, x1, 10.0));
-        Character { code, bbox, size: 9.0, font: 0, angle: 0, flags: CharacterFlags::default() }
+        Character {
+            code,
+            bbox,
+            ink: Rect::default(),
+            baseline: 0.0,
+            size: 9.0,
+            font: 0,
+            angle: 0,
+            flags: CharacterFlags::default(),
+        }
     }
 
     fn blank(code: u32, made_up: bool) -> Character {

@@ -1,6 +1,9 @@
 //! Content without places: plain text, Markdown, HTML tables, LaTeX. What published models write.
 
-use crate::decode::protocol::Protocol;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::graphs::TokenId;
 use crate::graphs::manifest::ContentFormat;
 use crate::lines::is_cjk;
@@ -11,16 +14,14 @@ use super::grammar::Grammar;
 /// Text of a branch's tokens in `format`; `None` where the model says that there is nothing to read, or wrote nothing. Text ends
 /// at the first token that ends a branch or that belongs to the trunk (a leaked marker).
 pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option<Markup> {
-    let leaked = |&id: &TokenId| {
-        grammar.is_branch_end(id)
-            || grammar.is_trunk_end(id)
-            || grammar.is_fork(id)
-            || id == grammar.child_token()
-    };
-    let end = ids.iter().position(leaked).unwrap_or(ids.len());
+    let end = ids.iter().position(|&id| grammar.is_marker(id)).unwrap_or(ids.len());
     let text = grammar.vocabulary.decode(&ids[..end]).ok()?;
     let text = text.trim();
-    if text.is_empty() || grammar.no_content().iter().any(|nothing| nothing == text) {
+    let says_nothing = |nothing: &String| match nothing.strip_suffix('*') {
+        Some(start) => text.starts_with(start),
+        None => nothing == text,
+    };
+    if text.is_empty() || grammar.no_content().iter().any(says_nothing) {
         return None;
     }
     let text = text.to_owned();
@@ -30,8 +31,26 @@ pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option
         }
         ContentFormat::Markdown => Markup::Markdown(text),
         ContentFormat::Html => Markup::Html(text),
-        ContentFormat::Latex => Markup::Latex(text),
+        ContentFormat::Latex => Markup::Latex(without_tail(text)),
     })
+}
+
+/// What weak models fill formulas with when they lose their place.
+static TAIL: LazyLock<Regex> = LazyLock::new(|| {
+    let filler = r"\\(?:q?quad|[lcd]?dots|,|;|!|hspace\{[^{}]*\})|[~.]";
+    Regex::new(&format!(r"(?:\s*(?:{filler})){{4,}}\s*((?:\\\]|\$\$|\\\))?\s*)$"))
+        .expect("a constant pattern")
+});
+
+/// A formula without a run of four or more fillers at its end; a closing delimiter stays.
+fn without_tail(formula: String) -> String {
+    match TAIL.captures(&formula) {
+        Some(found) => {
+            let start = found.get(0).map_or(0, |tail| tail.start());
+            format!("{}{}", &formula[..start], found.get(1).map_or("", |close| close.as_str()))
+        }
+        None => formula,
+    }
 }
 
 /// What a model would write for the region in `format`, without an end token; `None` where the region does not say.
@@ -136,6 +155,14 @@ mod tests {
         assert_eq!(read(&[102], ContentFormat::Text, &grammar), None);
         // Special tokens are kept: they are the model's markup.
         assert_eq!(read(&[100], ContentFormat::Markdown, &grammar), Some(Markup::Markdown("<unk>".into())));
+    }
+
+    #[test]
+    fn fillers_at_the_end_of_a_formula_go() {
+        let tidy = |formula: &str| without_tail(formula.to_owned());
+        assert_eq!(tidy(r"\[ a \dots \quad \quad \dots \quad \]"), r"\[ a\]");
+        assert_eq!(tidy(r"a + b \quad\quad\quad\quad\quad"), "a + b");
+        assert_eq!(tidy(r"1, \dots, n \quad"), r"1, \dots, n \quad");
     }
 
     #[test]

@@ -3,9 +3,12 @@
 use crate::decode::protocol::{Position, PositionState, Protocol, TokenClass};
 use crate::geometry::Rect;
 use crate::graphs::TokenId;
-use crate::graphs::manifest::{ContentFormat, CoordinateRange, Manifest, PositionRule, TokenName};
+use crate::graphs::manifest::{
+    ContentFormat, CoordinateRange, Manifest, PositionRule, RegionForm, TokenName,
+};
 use crate::page::Kind;
 
+use super::blocks::{BlockForm, BlockHead};
 use super::positions::{Axis, StepTokens, moved, next_center};
 use super::vocabulary::Vocabulary;
 
@@ -47,6 +50,12 @@ pub struct Grammar {
     child: TokenId,
     fork: TokenId,
     fork_visible: bool,
+    form: RegionForm,
+    /// Largest coordinate that is written as text.
+    grid: u32,
+    blocks: Option<BlockForm>,
+    /// Tokens of table markup, sorted: empty cells repeat.
+    table_tokens: Vec<TokenId>,
     trunk_prompt: Vec<TokenId>,
     trunk_end: Vec<TokenId>,
     branch_end: Vec<TokenId>,
@@ -66,7 +75,7 @@ impl Grammar {
         let names = Names { manifest, vocabulary: &vocabulary };
         let grounded = match protocol.position_rule {
             PositionRule::GroundedWords | PositionRule::GroundedSteps => Some(names.grounded()?),
-            PositionRule::Sequential => None,
+            PositionRule::Sequential | PositionRule::Mrope => None,
         };
         let mut kinds = Vec::new();
         for (index, entry) in protocol.kinds.iter().enumerate() {
@@ -74,13 +83,20 @@ impl Grammar {
             kinds.push(KindToken { id, kind: entry.kind, also: entry.also.clone(), forks: entry.forks });
         }
         let every = kinds.iter().flat_map(|k| std::iter::once(k.kind).chain(k.also.iter().copied()));
-        let formats = every.map(|kind| (kind, manifest.content_format(kind))).collect();
+        let labelled = protocol.labels.iter().map(|entry| entry.kind);
+        let formats = every.chain(labelled).map(|kind| (kind, manifest.content_format(kind))).collect();
+        let forks = protocol.region.forks();
+        let marker = |name| if forks { names.named(name) } else { Ok(NO_TOKEN) };
         Ok(Grammar {
             rule: protocol.position_rule,
+            form: protocol.region,
+            grid: protocol.grid,
+            blocks: names.blocks()?,
+            table_tokens: if grounded.is_none() { table_tokens(&vocabulary) } else { Vec::new() },
             grounded,
             advance: protocol.advance.clone(),
-            child: names.named("child")?,
-            fork: names.named("fork")?,
+            child: marker("child")?,
+            fork: marker("fork")?,
             fork_visible: protocol.fork_visible,
             trunk_prompt: names.list("trunk_prompt", &protocol.trunk_prompt)?,
             trunk_end: names.list("trunk_end", &protocol.trunk_end)?,
@@ -103,6 +119,37 @@ impl Grammar {
         own.or_else(|| self.kinds.iter().find(|k| k.also.contains(&kind))).map(|k| k.id)
     }
 
+    /// What the trunk writes.
+    pub fn form(&self) -> RegionForm {
+        self.form
+    }
+
+    /// Largest coordinate that is written as text.
+    pub fn grid(&self) -> u32 {
+        self.grid
+    }
+
+    /// The form of regions that are written as text.
+    pub fn blocks(&self) -> Option<&BlockForm> {
+        self.blocks.as_ref()
+    }
+
+    /// The label and the box among some tokens of the trunk, if regions are written as text.
+    pub fn block_head(&self, tokens: &[TokenId]) -> Option<BlockHead> {
+        let blocks = self.blocks.as_ref()?;
+        let start = tokens.iter().position(|&t| t == blocks.marker)? + 1;
+        let rest = &tokens[start..];
+        let end = rest.iter().position(|&t| t == self.fork || t == self.child || self.is_trunk_end(t));
+        blocks.read(&self.vocabulary.decode(&rest[..end.unwrap_or(rest.len())]).ok()?)
+    }
+
+    /// Does the token end a stream or belong to the trunk? None of them is content.
+    pub(super) fn is_marker(&self, token: TokenId) -> bool {
+        let is_block = self.blocks.as_ref().is_some_and(|blocks| blocks.marker == token);
+        let is_fork = token == self.fork || token == self.child;
+        is_block || is_fork || self.is_trunk_end(token) || self.is_branch_end(token)
+    }
+
     /// The kind that a token names.
     pub fn token_kind(&self, token: TokenId) -> Option<Kind> {
         self.kinds.iter().find(|k| k.id == token).map(|k| k.kind)
@@ -110,6 +157,9 @@ impl Grammar {
 
     /// Is the content of such a region read by a branch?
     pub fn kind_forks(&self, kind: Kind) -> bool {
+        if let Some(blocks) = &self.blocks {
+            return blocks.forks(kind);
+        }
         self.kinds.iter().find(|k| k.kind == kind || k.also.contains(&kind)).is_some_and(|k| k.forks)
     }
 
@@ -119,7 +169,7 @@ impl Grammar {
         named.unwrap_or(match self.rule {
             PositionRule::GroundedWords => ContentFormat::GroundedWords,
             PositionRule::GroundedSteps => ContentFormat::GroundedSteps,
-            PositionRule::Sequential => ContentFormat::Text,
+            PositionRule::Sequential | PositionRule::Mrope => ContentFormat::Text,
         })
     }
 
@@ -179,6 +229,23 @@ impl Grammar {
     }
 }
 
+/// No token of any vocabulary.
+const NO_TOKEN: TokenId = -1;
+
+/// Tokens of empty tables as models write them.
+fn table_tokens(vocabulary: &Vocabulary) -> Vec<TokenId> {
+    let empty = [
+        "<table><tr><td></td><td></td></tr><tr><td></td></tr></table>",
+        "<table>\n<tr>\n<td></td>\n<td> </td>\n</tr>\n<tr>\n<th></th><th></th></tr></table>",
+        "|   |  | |\n| --- | --- |\n|---|---|\n||\n",
+        "<ecel><ecel><nl><fcel><lcel><ucel><xcel>",
+    ];
+    let mut tokens: Vec<TokenId> = empty.iter().flat_map(|text| vocabulary.encode(text)).flatten().collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens
+}
+
 /// Looks names of the manifest up.
 struct Names<'a> {
     manifest: &'a Manifest,
@@ -209,13 +276,23 @@ impl Names<'_> {
         names.iter().map(one).collect()
     }
 
+    fn blocks(&self) -> Result<Option<BlockForm>, Fault> {
+        let protocol = &self.manifest.protocol;
+        let Some(marker) = protocol.block.as_ref().filter(|_| protocol.region == RegionForm::BlockLabelBox)
+        else {
+            return Ok(None);
+        };
+        let marker = self.resolve("protocol.block", marker)?;
+        Ok(Some(BlockForm { marker, labels: protocol.labels.clone(), grid: protocol.grid }))
+    }
+
     fn grounded(&self) -> Result<GroundedTokens, Fault> {
         let range = |name: &str| {
             self.manifest.range(name).ok_or_else(|| (format!("tokens.{name}"), "is missing".to_owned()))
         };
         let steps = match self.manifest.protocol.position_rule {
             PositionRule::GroundedSteps => Some(StepTokens { gap: range("gap")?, down: range("down")? }),
-            PositionRule::GroundedWords | PositionRule::Sequential => None,
+            PositionRule::GroundedWords | PositionRule::Sequential | PositionRule::Mrope => None,
         };
         Ok(GroundedTokens {
             unknown: self.named("unknown")?,
@@ -261,7 +338,7 @@ impl Protocol for Grammar {
     fn trunk_start(&self) -> PositionState {
         let order = match self.rule {
             PositionRule::GroundedWords | PositionRule::GroundedSteps => 1.0,
-            PositionRule::Sequential => 0.0,
+            PositionRule::Sequential | PositionRule::Mrope => 0.0,
         };
         PositionState { order, ..PositionState::default() }
     }
@@ -283,15 +360,19 @@ impl Protocol for Grammar {
 
     fn feed(&self, state: PositionState, token: TokenId) -> (Position, PositionState) {
         let next = moved(state, self.rule, self.coordinate(token), self.advance(token));
-        let x = if self.rule.is_grounded() { next_center(&next) } else { state.x };
-        ([state.order, next.y, x], PositionState { order: state.order + 1.0, ..next })
+        let after = PositionState { order: state.order + 1.0, ..next };
+        if !self.rule.is_grounded() {
+            return ([state.order; 3], after);
+        }
+        ([state.order, next.y, next_center(&next)], after)
     }
 
     fn class(&self, token: TokenId) -> TokenClass {
         if self.axis(token).is_some() {
             return TokenClass::Coordinate;
         }
-        if self.token_kind(token).is_some() {
+        let is_block = self.blocks.as_ref().is_some_and(|blocks| blocks.marker == token);
+        if is_block || self.token_kind(token).is_some() {
             return TokenClass::Kind;
         }
         let structure = self.grounded.as_ref().is_some_and(|g| token == g.cell || token == g.row);
@@ -312,10 +393,14 @@ impl Protocol for Grammar {
 
     /// Empty rows and cells of tables repeat.
     fn may_repeat(&self, token: TokenId) -> bool {
-        self.grounded.as_ref().is_some_and(|g| token == g.cell || token == g.row)
+        let structure = self.grounded.as_ref().is_some_and(|g| token == g.cell || token == g.row);
+        structure || self.table_tokens.binary_search(&token).is_ok()
     }
 
     fn region_box(&self, tokens: &[TokenId]) -> Option<Rect> {
+        if self.blocks.is_some() {
+            return self.block_head(tokens).map(|head| head.bbox);
+        }
         let start = tokens.iter().position(|&t| self.token_kind(t).is_some())?;
         let sides = tokens.get(start + 1..start + 1 + BOX_TOKENS)?;
         let mut numbers = [0.0; BOX_TOKENS];

@@ -62,7 +62,7 @@ pub(super) fn moved(
     advance: f32,
 ) -> PositionState {
     match rule {
-        PositionRule::Sequential => state,
+        PositionRule::Sequential | PositionRule::Mrope => state,
         PositionRule::GroundedWords => moved_by_word(state, number),
         PositionRule::GroundedSteps => match state.line_x {
             Some(line_x) => moved_by_step(state, line_x, number, advance),

@@ -2,6 +2,8 @@
 
 use crate::decode::protocol::{DraftToken, KeptToken};
 use crate::geometry::Rect;
+use crate::graphs::TokenId;
+use crate::graphs::manifest::Dropped;
 use crate::page::{Kind, Region};
 use crate::vision::PixelMapping;
 
@@ -15,6 +17,8 @@ pub enum TrunkOrigin {
     Kind { region: u32 },
     /// A side of its box: 0..4 for x0, y0, x1, y1.
     Side { region: u32, side: u8 },
+    /// A piece of its kind and box, where they are written as text.
+    Written { region: u32 },
     /// Its fork.
     Fork { region: u32 },
     /// The end of the trunk.
@@ -26,6 +30,7 @@ impl TrunkOrigin {
         match self {
             TrunkOrigin::Kind { region }
             | TrunkOrigin::Side { region, .. }
+            | TrunkOrigin::Written { region }
             | TrunkOrigin::Fork { region } => Some(region as usize),
             TrunkOrigin::End => None,
         }
@@ -60,6 +65,8 @@ pub struct RegionHead {
     pub bbox: Rect,
     /// The drafted region whose kind and at least two sides stood.
     pub region: Option<usize>,
+    /// What the model's label says is not to be kept.
+    pub dropped: Dropped,
 }
 
 /// Index of the kept token's draft token.
@@ -76,6 +83,9 @@ pub fn read_head(
     grammar: &Grammar,
     mapping: &PixelMapping,
 ) -> Option<RegionHead> {
+    if grammar.blocks().is_some() {
+        return read_block(tokens, draft, regions, grammar, mapping);
+    }
     let start = tokens.iter().position(|t| grammar.token_kind(t.id).is_some())?;
     let sides = tokens.get(start + 1..start + 1 + BOX_TOKENS)?;
     let origin = origin_of(&tokens[start], draft);
@@ -105,5 +115,26 @@ pub fn read_head(
     }
     let [x0, y0, x1, y1] = numbers;
     let bbox = Rect::new(x0.min(x1), y0.min(y1), x0.max(x1), y0.max(y1));
-    Some(RegionHead { kind, bbox, region: drafted_kind.filter(|_| stood >= 2) })
+    let region = drafted_kind.filter(|_| stood >= 2);
+    Some(RegionHead { kind, bbox, region, dropped: Dropped::Nothing })
+}
+
+/// The same where kind and box are written as text. A region keeps its exact box if all of its tokens stood.
+fn read_block(
+    tokens: &[KeptToken],
+    draft: &TrunkDraft,
+    regions: &[Region],
+    grammar: &Grammar,
+    mapping: &PixelMapping,
+) -> Option<RegionHead> {
+    let ids: Vec<TokenId> = tokens.iter().map(|t| t.id).collect();
+    let written = grammar.block_head(&ids)?;
+    let (kind, dropped) = grammar.blocks()?.meaning(&written.label);
+    let source = |token: &KeptToken| origin_of(token, draft).and_then(TrunkOrigin::region);
+    let first = tokens.first().and_then(source).filter(|&region| region < regions.len());
+    let head = |kind, bbox, region| RegionHead { kind, bbox, region, dropped };
+    match first.filter(|_| tokens.iter().all(|token| source(token) == first)) {
+        Some(region) => Some(head(regions[region].kind, regions[region].bbox, first)),
+        None => Some(head(kind, mapping.to_page(written.bbox), None)),
+    }
 }

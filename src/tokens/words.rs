@@ -210,6 +210,7 @@ impl<'a> WordReader<'a> {
                 source: if open.written { Source::Model } else { base.source },
                 confidence: base.confidence.min(open.probability),
                 text: open.text,
+                latex: None,
                 ..base.clone()
             },
             (None, None) => self.model_word(&open, next_x),
@@ -252,6 +253,7 @@ impl<'a> WordReader<'a> {
             source: Source::Model,
             link: None,
             suspicious: 0.0,
+            latex: None,
         }
     }
 

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::convert::pictures;
-use crate::program::docparse;
-use crate::program::tree;
+use crate::program::{docparse, fixture, tree};
 
 /// No network has to be loaded for what is tested here.
 const COMMON: [&str; 6] = ["convert", "in", "--model", "none", "--drafts", "none"];
@@ -179,4 +178,24 @@ fn a_diff_names_the_pages_that_are_not_the_same() {
     assert!(stderr(dir.path(), &["diff", "one", "in"], 1).is_empty());
     assert!(stderr(dir.path(), &["diff", "in", "in"], 2).contains("--format json"));
     assert!(stderr(dir.path(), &["diff", "one", "three"], 2).contains("three: "));
+}
+
+#[test]
+#[ignore = "needs tesseract with osd and heb"]
+fn a_picture_in_a_script_that_the_ocr_lacks_is_read_by_tesseract() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::copy(fixture("hebrew.pdf"), dir.path().join("a.pdf")).unwrap();
+    let convert = ["convert", "a.pdf", "--model", "none", "--drafts", "layout,ocr", "-o", "-"];
+    let read = stdout(dir.path(), &convert, 0);
+    let layer = stdout(dir.path(), &["convert", "a.pdf", "--model", "none", "-o", "-"], 0);
+    let alike = rapidfuzz::distance::indel::normalized_similarity(read.chars(), layer.chars());
+    assert!(alike > 0.8, "{alike}: {read}");
+}
+
+#[test]
+fn a_language_that_tesseract_does_not_have_is_an_error() {
+    let dir = pictures(1);
+    let convert = [&COMMON[..], &["-o", "out", "--lang", "script/Gurmukhi"]].concat();
+    let done = docparse(dir.path()).args(convert).env("PATH", "/nonexistent").assert().code(3);
+    assert!(String::from_utf8_lossy(&done.get_output().stderr).contains("`--lang script/Gurmukhi`"));
 }

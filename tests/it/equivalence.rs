@@ -3,8 +3,6 @@
 //! Calls of different shapes take different paths through the matrix products, so two tokens whose log-probabilities differ by
 //! less than [`NEAR_TIE`] may change places; those places are counted and printed (`--nocapture`).
 
-use std::time::Duration;
-
 use docparse::decode::protocol::{DraftToken, KeptToken, Protocol};
 use docparse::decode::{LoopSettings, PageDecoding, PageDrafts, decode_page};
 use docparse::drafts::content_draft::content_draft;
@@ -18,7 +16,7 @@ use docparse::graphs::pack::Pack;
 use docparse::graphs::{DecodeGraph, Prefix, StepInput, StepOutput, TokenId};
 use docparse::page::Source;
 use docparse::pdf::{Document, OpenOptions};
-use docparse::settings::{Drafters, RasterSettings};
+use docparse::settings::{Drafters, Limits, RasterSettings};
 use docparse::tokens::Grammar;
 use docparse::vision::{VisionInput, fixed_grid};
 
@@ -41,11 +39,11 @@ impl Bench {
     fn new() -> Bench {
         docparse::graphs::runtime::environment().expect("`scripts/setup` was run");
         let pack = Pack::load(&repository("models/nano")).expect("the pack is whole");
-        let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+        let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
         let options = OpenOptions {
             raster: RasterSettings { dpi: grid.default_dpi, ..RasterSettings::default() },
             password: None,
-            page_timeout: Duration::from_secs(120),
+            limits: Limits::default(),
             program: env!("CARGO_BIN_EXE_docparse").into(),
         };
         let evidence =
@@ -84,7 +82,7 @@ impl Bench {
 /// Vision and prefill from new sessions.
 fn prefill(pack: &Pack, input: &VisionInput) -> Prefix {
     let vision = pack.vision_graph(1).expect("a graph").run(input).expect("features");
-    pack.prefill_graph(1).expect("a graph").run(&vision, input).expect("a prefix")
+    pack.prefill_graph(1).expect("a graph").run(&vision, input, &|_, _| None).expect("a prefix")
 }
 
 fn ids(tokens: &[KeptToken]) -> Vec<TokenId> {
@@ -124,6 +122,7 @@ fn alone(
     let empty = || vec![nothing.as_slice(); dims.layers];
     let input = StepInput {
         wants_focal: false,
+        watched: &[],
         tokens: &tokens,
         positions: &positions,
         rows: 1,

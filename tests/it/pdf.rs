@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use docparse::page::PageEvidence;
 use docparse::pdf::{Document, OpenError, OpenOptions, PageError};
-use docparse::settings::RasterSettings;
+use docparse::settings::{Limits, RasterSettings};
 
 fn options() -> OpenOptions {
     OpenOptions {
         raster: RasterSettings { dpi: 100.0, max_side: 1500 },
         password: None,
-        page_timeout: Duration::from_secs(60),
+        limits: Limits { page_time: Duration::from_secs(60), ..Limits::default() },
         program: env!("CARGO_BIN_EXE_docparse").into(),
     }
 }
@@ -165,6 +165,20 @@ fn files_that_cannot_be_opened_say_why() {
 }
 
 #[test]
+fn a_child_that_wants_more_memory_than_it_may_have_costs_only_its_file() {
+    let limits = Limits { raster_memory: 8, ..Limits::default() };
+    let error = Document::open(&fixture("paper.pdf"), &OpenOptions { limits, ..options() }).unwrap_err();
+    assert!(matches!(error, OpenError::Format(_) | OpenError::Library(_)), "{error}");
+}
+
+#[test]
+fn pictures_of_more_pixels_than_allowed_are_refused() {
+    let limits = Limits { picture_pixels: 1_000_000, ..Limits::default() };
+    let mut picture = Document::open(&fixture("page.png"), &OpenOptions { limits, ..options() }).unwrap();
+    assert!(picture.page(1).unwrap_err().to_string().contains("`--max-pixels`"));
+}
+
+#[test]
 fn the_right_password_opens_and_owner_passwords_do_not_matter() {
     let options = OpenOptions { password: Some("secret".into()), ..options() };
     let mut document = Document::open(&fixture("password-secret.pdf"), &options).unwrap();
@@ -215,7 +229,11 @@ mod renderers_that_fail {
         std::fs::write(&program, format!("#!/bin/sh\n{body}\n")).expect("a writable folder");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
             .expect("a writable folder");
-        OpenOptions { program, page_timeout: Duration::from_millis(500), ..options() }
+        OpenOptions {
+            program,
+            limits: Limits { page_time: Duration::from_millis(500), ..Limits::default() },
+            ..options()
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What must hold in a manifest beyond its JSON types.
 
 use super::acceptance::{AcceptanceTable, DRAFTERS, ThresholdRow};
-use super::{FixedGrid, Manifest, PositionRule, Preprocessing, SCHEMA, TokenEntry, TokenName};
+use super::{FixedGrid, Manifest, PositionRule, Preprocessing, RegionForm, SCHEMA, TokenEntry, TokenName};
 use crate::page::Kind;
+
+mod pictures;
 
 /// Key of the format of kinds that are not named.
 pub(super) const DEFAULT_CONTENT: &str = "default";
@@ -24,8 +26,10 @@ pub(super) fn check(manifest: &Manifest) -> Result<(), Fault> {
     }
     check_files(manifest)?;
     check_dims(manifest)?;
-    let Preprocessing::FixedGrid(grid) = &manifest.preprocessing;
-    check_grid(grid)?;
+    match &manifest.preprocessing {
+        Preprocessing::FixedGrid(grid) => check_grid(grid)?,
+        picture => pictures::check(picture, manifest)?,
+    }
     check_tokens(manifest)?;
     check_protocol(manifest)?;
     check_decode(manifest)?;
@@ -47,6 +51,7 @@ fn check_files(manifest: &Manifest) -> Result<(), Fault> {
         ("graphs.vision", Some(&graphs.vision)),
         ("graphs.prefill", Some(&graphs.prefill)),
         ("graphs.decode", Some(&graphs.decode)),
+        ("graphs.prefill_upper", graphs.prefill_upper.as_ref()),
         ("graphs.mtp", graphs.mtp.as_ref()),
         ("tokenizer", Some(&manifest.tokenizer)),
     ];
@@ -91,7 +96,14 @@ fn check_extras(manifest: &Manifest) -> Result<(), Fault> {
     if !ascending || focal.last().is_some_and(|&layer| layer >= manifest.dims.layers) {
         return fault("extras.focal_layers", format!("{focal:?} are not ascending layers of the decoder"));
     }
-    Ok(())
+    match (manifest.extras.tsp_layer, &manifest.graphs.prefill_upper) {
+        (Some(layer), _) if layer + 1 >= manifest.dims.layers => {
+            fault("extras.tsp_layer", format!("{layer} has no layer above it"))
+        }
+        (Some(_), None) => fault("graphs.prefill_upper", "is missing, but `extras.tsp_layer` is there"),
+        (None, Some(_)) => fault("extras.tsp_layer", "is missing, but `graphs.prefill_upper` is there"),
+        _ => Ok(()),
+    }
 }
 
 fn check_grid(grid: &FixedGrid) -> Result<(), Fault> {
@@ -159,7 +171,7 @@ fn check_tokens(manifest: &Manifest) -> Result<(), Fault> {
 fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
     let protocol = &manifest.protocol;
     let rule = protocol.position_rule;
-    if rule.is_grounded() && manifest.dims.position_parts != 3 {
+    if rule != PositionRule::Sequential && manifest.dims.position_parts != 3 {
         return fault("protocol.position_rule", format!("{} needs dims.position_parts 3", rule_name(rule)));
     }
     check_advance(&protocol.advance, manifest.dims.vocabulary)?;
@@ -174,11 +186,11 @@ fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
             );
         }
     }
-    if !protocol.content.contains_key(DEFAULT_CONTENT) {
+    if protocol.region.forks() && !protocol.content.contains_key(DEFAULT_CONTENT) {
         return fault("protocol.content", "has no `default`");
     }
     let ranges: &[&str] = match rule {
-        PositionRule::Sequential => &[],
+        PositionRule::Sequential | PositionRule::Mrope => &[],
         PositionRule::GroundedWords => &["x", "y", "pitch"],
         PositionRule::GroundedSteps => &["x", "y", "pitch", "gap", "down"],
     };
@@ -192,15 +204,22 @@ fn check_protocol(manifest: &Manifest) -> Result<(), Fault> {
     }
     let needed: &[&str] = if rule.is_grounded() {
         &["unknown", "space", "end", "child", "fork", "cell", "row"]
-    } else {
+    } else if protocol.region.forks() {
         &["child", "fork"]
+    } else {
+        &[]
     };
     for name in needed {
         if manifest.token(name).is_none() {
             return fault(format!("tokens.{name}"), "must be a token id or a token of the tokenizer");
         }
     }
-    check_kinds(manifest)
+    match protocol.region {
+        RegionForm::KindBox => check_kinds(manifest)?,
+        RegionForm::BlockLabelBox => pictures::check_labels(protocol)?,
+        RegionForm::Markdown | RegionForm::FrontMatterMarkdown | RegionForm::Doctags => {}
+    }
+    check_ends(manifest)
 }
 
 fn check_advance(advance: &[f32], vocabulary: usize) -> Result<(), Fault> {
@@ -234,6 +253,10 @@ fn check_kinds(manifest: &Manifest) -> Result<(), Fault> {
             return fault(format!("protocol.kinds[{index}].id"), format!("{id} is outside the vocabulary"));
         }
     }
+    Ok(())
+}
+
+fn check_ends(manifest: &Manifest) -> Result<(), Fault> {
     for (field, tokens) in
         [("trunk_end", &manifest.protocol.trunk_end), ("branch_end", &manifest.protocol.branch_end)]
     {
@@ -289,6 +312,7 @@ fn rule_name(rule: PositionRule) -> &'static str {
         PositionRule::Sequential => "sequential",
         PositionRule::GroundedWords => "grounded-words",
         PositionRule::GroundedSteps => "grounded-steps",
+        PositionRule::Mrope => "mrope",
     }
 }
 

@@ -74,10 +74,7 @@ fn errors_name_the_file_and_the_field() {
             error_with(|m| m["acceptance"]["classes"]["text"]["ocrr"] = m["acceptance"]["default"].clone()),
             "ocrr",
         ),
-        (
-            error_with(|m| m["preprocessing"]["family"] = "internvl-tiles".into()),
-            "preprocessing.family: `internvl-tiles`",
-        ),
+        (error_with(|m| m["preprocessing"]["family"] = "mosaic".into()), "preprocessing.family: `mosaic`"),
         (error_with(|m| m["preprocessing"]["cel_width"] = 3.into()), "unknown field `cel_width`"),
         (
             error_with(|m| m["protocol"]["position_rule"] = "grounded-steps".into()),

@@ -1,10 +1,12 @@
 mod nano;
+mod published;
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use super::*;
+use crate::decode::retention::propagated;
 use crate::graphs::Prefix;
 use crate::graphs::manifest::Preprocessing;
 use crate::graphs::pack::Pack;
@@ -21,6 +23,16 @@ struct Expected {
     trunk: Vec<TokenId>,
     trunk_positions: Vec<f32>,
     branches: Vec<ExpectedBranch>,
+    tsp: ExpectedSelection,
+}
+
+/// Token-selective propagation at `rate`, and the upper layers' keys after it.
+#[derive(Deserialize)]
+struct ExpectedSelection {
+    rate: f32,
+    saliency: Vec<f32>,
+    kept: Vec<u32>,
+    keys: Vec<Vec<f32>>,
 }
 
 #[derive(Deserialize)]
@@ -31,6 +43,10 @@ struct ExpectedBranch {
     next_id: Vec<TokenId>,
     next_logprob: Vec<f32>,
     draft_logprob: Vec<f32>,
+    /// By layer, `[heads, cells]`, of the last token.
+    saliency: Vec<Vec<f32>>,
+    /// What the multi-token head drafts after the last token's choice.
+    mtp: Vec<TokenId>,
 }
 
 fn folder() -> PathBuf {
@@ -48,7 +64,7 @@ fn vision_input(pack: &Pack, page: &Expected) -> VisionInput {
             raster.rgb[(y * page.width + x0) * 3..(y * page.width + x1) * 3].fill(0);
         }
     }
-    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     fixed_grid(&raster, &[], grid.default_dpi, grid)
 }
 
@@ -91,11 +107,20 @@ impl Segment {
 }
 
 /// Rows of equal length: tokens, positions, visible trunk.
-struct Rows<'a> {
+struct Rows {
     tokens: Vec<TokenId>,
     positions: Vec<f32>,
-    visible: &'a [i64],
-    suffix_len: &'a [i64],
+    visible: Vec<i64>,
+    suffix_len: Vec<i64>,
+    watched: Vec<i64>,
+}
+
+impl Rows {
+    /// Rows of which none is watched.
+    fn new(tokens: Vec<TokenId>, positions: Vec<f32>, visible: &[i64], suffix_len: &[i64]) -> Rows {
+        let (visible, suffix_len) = (visible.to_vec(), suffix_len.to_vec());
+        Rows { tokens, positions, visible, suffix_len, watched: Vec::new() }
+    }
 }
 
 fn step(
@@ -103,7 +128,7 @@ fn step(
     prefix: &Prefix,
     trunk: &Segment,
     suffix: &Segment,
-    rows: &Rows<'_>,
+    rows: &Rows,
 ) -> Result<StepOutput, GraphError> {
     let layers = graph.dims().layers;
     let input = StepInput {
@@ -111,11 +136,11 @@ fn step(
         positions: &rows.positions,
         rows: rows.visible.len(),
         tokens_per_row: rows.tokens.len() / rows.visible.len(),
-        trunk_visible: rows.visible,
-        suffix_len: rows.suffix_len,
+        trunk_visible: &rows.visible,
+        suffix_len: &rows.suffix_len,
         prefix_keys: prefix.keys.iter().map(Vec::as_slice).collect(),
         prefix_values: prefix.values.iter().map(Vec::as_slice).collect(),
-        prefix_len: vec![prefix.len; layers],
+        prefix_len: (0..layers).map(|layer| prefix.layer_len(layer)).collect(),
         trunk_keys: trunk.keys(),
         trunk_values: trunk.values(),
         trunk_capacity: trunk.len,
@@ -123,6 +148,7 @@ fn step(
         suffix_values: suffix.values(),
         suffix_capacity: suffix.len,
         wants_focal: false,
+        watched: &rows.watched,
     };
     graph.step(&input)
 }
@@ -136,16 +162,11 @@ fn prepared(page: &Expected) -> (OnnxDecodeGraph, Prefix, Segment) {
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
     let glyphs = vision.glyphs().unwrap();
     assert_eq!((glyphs.classes, glyphs.rows, glyphs.columns), (3, page.height / 8, page.width / 4));
-    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input).unwrap();
+    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
     assert_eq!(prefix.len, page.cells.len());
     let mut graph = pack.decode_graph(1).unwrap();
     let none = Segment::empty(graph.dims().layers);
-    let rows = Rows {
-        tokens: page.trunk.clone(),
-        positions: page.trunk_positions.clone(),
-        visible: &[0],
-        suffix_len: &[0],
-    };
+    let rows = Rows::new(page.trunk.clone(), page.trunk_positions.clone(), &[0], &[0]);
     let output = step(&mut graph, &prefix, &none, &none, &rows).unwrap();
     let mut trunk = Segment::empty(graph.dims().layers);
     trunk.append(&output, page.trunk.len(), 1);
@@ -165,12 +186,12 @@ fn branches_in_one_call_are_those_of_a_decoder_without_a_cache() {
     let (mut graph, prefix, trunk) = prepared(&page);
     let none = Segment::empty(graph.dims().layers);
     let visible: Vec<i64> = page.branches.iter().map(|b| b.visible).collect();
-    let rows = Rows {
-        tokens: page.branches.iter().flat_map(|b| b.tokens.clone()).collect(),
-        positions: page.branches.iter().flat_map(|b| b.positions.clone()).collect(),
-        visible: &visible,
-        suffix_len: &vec![0; visible.len()],
-    };
+    let rows = Rows::new(
+        page.branches.iter().flat_map(|b| b.tokens.clone()).collect(),
+        page.branches.iter().flat_map(|b| b.positions.clone()).collect(),
+        &visible,
+        &vec![0; visible.len()],
+    );
     let output = step(&mut graph, &prefix, &trunk, &none, &rows).unwrap();
     let want =
         |of: fn(&ExpectedBranch) -> &Vec<f32>| page.branches.iter().flat_map(of).copied().collect::<Vec<_>>();
@@ -187,21 +208,16 @@ fn forked_rows_are_single_rows() {
     let (mut graph, prefix, trunk) = prepared(&page);
     let none = Segment::empty(graph.dims().layers);
     let visible: Vec<i64> = page.branches.iter().map(|b| b.visible).collect();
-    let rows = Rows {
-        tokens: page.branches.iter().flat_map(|b| b.tokens.clone()).collect(),
-        positions: page.branches.iter().flat_map(|b| b.positions.clone()).collect(),
-        visible: &visible,
-        suffix_len: &vec![0; visible.len()],
-    };
+    let rows = Rows::new(
+        page.branches.iter().flat_map(|b| b.tokens.clone()).collect(),
+        page.branches.iter().flat_map(|b| b.positions.clone()).collect(),
+        &visible,
+        &vec![0; visible.len()],
+    );
     let together = step(&mut graph, &prefix, &trunk, &none, &rows).unwrap();
     for (index, branch) in page.branches.iter().enumerate() {
         let count = branch.tokens.len();
-        let rows = Rows {
-            tokens: branch.tokens.clone(),
-            positions: branch.positions.clone(),
-            visible: &[branch.visible],
-            suffix_len: &[0],
-        };
+        let rows = Rows::new(branch.tokens.clone(), branch.positions.clone(), &[branch.visible], &[0]);
         let alone = step(&mut graph, &prefix, &trunk, &none, &rows).unwrap();
         let part = index * count..(index + 1) * count;
         assert_eq!(together.next_id[part.clone()], alone.next_id);
@@ -224,12 +240,12 @@ fn tokens_one_by_one_over_a_suffix_are_tokens_in_one_call() {
     let branch = &page.branches[1];
     let mut suffix = Segment::empty(graph.dims().layers);
     for (index, &token) in branch.tokens.iter().enumerate() {
-        let rows = Rows {
-            tokens: vec![token],
-            positions: branch.positions[index * 3..index * 3 + 3].to_vec(),
-            visible: &[branch.visible],
-            suffix_len: &[index as i64],
-        };
+        let rows = Rows::new(
+            vec![token],
+            branch.positions[index * 3..index * 3 + 3].to_vec(),
+            &[branch.visible],
+            &[index as i64],
+        );
         let output = step(&mut graph, &prefix, &trunk, &suffix, &rows).unwrap();
         assert_eq!(output.next_id, branch.next_id[index..=index]);
         assert_near(&output.next_logprob, &branch.next_logprob[index..=index], 1e-4);
@@ -240,42 +256,99 @@ fn tokens_one_by_one_over_a_suffix_are_tokens_in_one_call() {
 #[test]
 fn a_page_without_ink_has_an_empty_prefix_and_decodes() {
     let pack = Pack::load(&folder()).unwrap();
-    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&Raster::filled(64, 32, [255; 3]), &[], 136.0, grid);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
-    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input).unwrap();
+    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
     assert_eq!(prefix.len, 0);
     let mut graph = pack.decode_graph(1).unwrap();
-    let none = Segment::empty(2);
-    let rows = Rows { tokens: vec![105], positions: vec![1.0, 0.0, 0.0], visible: &[0], suffix_len: &[0] };
+    let none = Segment::empty(3);
+    let rows = Rows::new(vec![105], vec![1.0, 0.0, 0.0], &[0], &[0]);
     let output = step(&mut graph, &prefix, &none, &none, &rows).unwrap();
     assert!(output.next_logprob[0].is_finite() && output.next_logprob[0] < 0.0);
+}
+
+#[test]
+fn propagation_chooses_and_leaves_what_the_reference_does() {
+    let page = expected();
+    let pack = Pack::load(&folder()).unwrap();
+    let input = vision_input(&pack, &page);
+    let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
+    let mut prefill = pack.prefill_graph(1).unwrap();
+    let whole = prefill.run(&vision, &input, &|_, _| None).unwrap();
+    let all = prefill.run(&vision, &input, &|saliency, len| propagated(saliency, len, 1.0, 0)).unwrap();
+    assert_eq!(all, whole, "rate 1 is off");
+    let chosen = prefill.run(&vision, &input, &|saliency, len| {
+        assert_near(saliency, &page.tsp.saliency, 1e-4);
+        propagated(saliency, len, page.tsp.rate, 0)
+    });
+    let prefix = chosen.unwrap();
+    assert_eq!((prefix.kept(0), prefix.kept(1)), (None, Some(page.tsp.kept.as_slice())));
+    assert_eq!(prefix.keys[0], whole.keys[0], "the lower layers hold everything");
+    assert_near(&prefix.keys[1], &page.tsp.keys[0], 1e-4);
+    assert_near(&prefix.keys[2], &page.tsp.keys[1], 1e-4);
+    assert!(prefix.keys[2].len() < whole.keys[2].len());
+    assert_eq!(prefix.centres.len(), prefix.len);
+}
+
+#[test]
+fn watched_rows_say_where_they_look_and_the_head_what_may_follow() {
+    let page = expected();
+    let (mut graph, prefix, trunk) = prepared(&page);
+    let none = Segment::empty(graph.dims().layers);
+    let visible: Vec<i64> = page.branches.iter().map(|b| b.visible).collect();
+    let rows = Rows {
+        watched: vec![1],
+        ..Rows::new(
+            page.branches.iter().flat_map(|b| b.tokens.clone()).collect(),
+            page.branches.iter().flat_map(|b| b.positions.clone()).collect(),
+            &visible,
+            &vec![0; visible.len()],
+        )
+    };
+    let output = step(&mut graph, &prefix, &trunk, &none, &rows).unwrap();
+    for (layer, saliency) in output.saliency.iter().enumerate() {
+        assert_near(saliency, &page.branches[1].saliency[layer], 1e-4);
+    }
+    let unwatched = step(&mut graph, &prefix, &trunk, &none, &Rows { watched: Vec::new(), ..rows }).unwrap();
+    assert!(unwatched.saliency.is_empty());
+    assert_eq!(unwatched.next_id, output.next_id);
+    assert_eq!(graph.head_drafts(), 3);
+    let (count, width) = (page.branches[0].tokens.len(), graph.dims().hidden);
+    let last = |row: usize| (row + 1) * count - 1;
+    let hidden: Vec<f32> =
+        (0..2).flat_map(|row| output.hidden[last(row) * width..][..width].to_vec()).collect();
+    let drafts = graph.draft(&hidden, &[output.next_id[last(0)], output.next_id[last(1)]]).unwrap();
+    assert_eq!(drafts.ids, [page.branches[0].mtp.clone(), page.branches[1].mtp.clone()].concat());
+    assert!(drafts.probabilities.iter().all(|p| (0.0..=1.0).contains(p)));
 }
 
 #[test]
 fn graphs_and_steps_that_do_not_fit_are_named() {
     let page = expected();
     let (mut graph, prefix, trunk) = prepared(&page);
+    let extras = StepExtras { focal_layers: vec![0, 2], saliency: true };
     let wrong = Dims { kv_heads: 2, ..graph.dims() };
     let message =
-        OnnxDecodeGraph::load(&folder().join("decode.onnx"), wrong, &[], 1).unwrap_err().to_string();
+        OnnxDecodeGraph::load(&folder().join("decode.onnx"), wrong, &extras, 1).unwrap_err().to_string();
     assert!(
         message.contains("decode.onnx") && message.contains("prefix_k.0") && message.contains("axis 1"),
         "{message}"
     );
     let fewer = Dims { layers: 1, ..graph.dims() };
     let message =
-        OnnxDecodeGraph::load(&folder().join("decode.onnx"), fewer, &[], 1).unwrap_err().to_string();
+        OnnxDecodeGraph::load(&folder().join("decode.onnx"), fewer, &extras, 1).unwrap_err().to_string();
     assert!(message.contains("prefix_len"), "{message}");
-    let message =
-        OnnxDecodeGraph::load(&folder().join("vision.onnx"), graph.dims(), &[], 1).unwrap_err().to_string();
+    let message = OnnxDecodeGraph::load(&folder().join("vision.onnx"), graph.dims(), &extras, 1)
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("missing input `tokens`"), "{message}");
-    let none = Segment::empty(2);
-    let short = Rows { tokens: vec![105], positions: vec![1.0], visible: &[0], suffix_len: &[0] };
+    let none = Segment::empty(3);
+    let short = Rows::new(vec![105], vec![1.0], &[0], &[0]);
     let message = step(&mut graph, &prefix, &trunk, &none, &short).unwrap_err().to_string();
     assert!(message.starts_with("decode.onnx: input `positions`"), "{message}");
     let bare = Prefix { keys: Vec::new(), ..prefix };
-    let rows = Rows { tokens: vec![105], positions: vec![1.0, 0.0, 0.0], visible: &[0], suffix_len: &[0] };
+    let rows = Rows::new(vec![105], vec![1.0, 0.0, 0.0], &[0], &[0]);
     let message = step(&mut graph, &bare, &trunk, &none, &rows).unwrap_err().to_string();
     assert!(message.contains("prefix_k has 0 layers"), "{message}");
 }

@@ -18,6 +18,11 @@ pub(crate) struct RawCharacter {
     pub(crate) code: u32,
     /// `[left, bottom, right, top]`: origin to advance, ascent to descent. `None` for spaces and line ends.
     pub(crate) bounds: Option<[f32; 4]>,
+    /// `[left, bottom, right, top]` of what is painted; zeros where `bounds` is `None`.
+    pub(crate) ink: [f32; 4],
+    /// `[x, y]` on the baseline.
+    pub(crate) origin: [f32; 2],
+    /// Height of 1 em.
     pub(crate) size: f32,
     pub(crate) font: u32,
     /// Direction of writing before the page's `/Rotate`, quarter turns counter-clockwise.
@@ -55,6 +60,8 @@ impl Reader<'_> {
         let blank = |code| RawCharacter {
             code,
             bounds: None,
+            ink: [0.0; 4],
+            origin: [0.0; 2],
             size: 0.0,
             font: 0,
             angle: 0,
@@ -68,40 +75,55 @@ impl Reader<'_> {
         }
         let (font, mut flags) = self.object(index);
         flags.unmapped = call!(bindings, FPDFText_HasUnicodeMapError(self.handle, index)) == 1;
+        let ink = self.ink(index);
+        let (angle, size) = self.direction(index);
         RawCharacter {
             code,
-            bounds: Some(self.bounds(index)),
-            size: call!(bindings, FPDFText_GetFontSize(self.handle, index)) as f32,
+            bounds: Some(self.bounds(index, ink)),
+            ink,
+            origin: self.origin(index),
+            size,
             font,
-            angle: self.angle(index),
+            angle,
             flags,
         }
     }
 
-    /// Direction of the baseline. From the matrix: `FPDFText_GetCharAngle` counts the other way round than it says.
-    fn angle(&self, index: c_int) -> u8 {
+    /// Direction of the baseline and height of 1 em. From the matrix: `FPDFText_GetCharAngle` counts the other way round than it
+    /// says, and the font size alone lacks the matrix's scale.
+    fn direction(&self, index: c_int) -> (u8, f32) {
         let mut m = FS_MATRIX { a: 1.0, b: 0.0, c: 0.0, d: 1.0, e: 0.0, f: 0.0 };
         call!(self.page.file.bindings, FPDFText_GetMatrix(self.handle, index, &mut m));
         let quarters = m.b.atan2(m.a) / std::f32::consts::FRAC_PI_2;
+        let size = call!(self.page.file.bindings, FPDFText_GetFontSize(self.handle, index)) as f32;
         // A matrix that is no number casts to 0.
-        (quarters.round() as i32).rem_euclid(4) as u8
+        ((quarters.round() as i32).rem_euclid(4) as u8, size.abs() * m.c.hypot(m.d))
     }
 
     /// The loose box, or the tight one where the font gives no metrics.
-    fn bounds(&self, index: c_int) -> [f32; 4] {
-        let bindings = self.page.file.bindings;
+    fn bounds(&self, index: c_int, [left, bottom, right, top]: [f32; 4]) -> [f32; 4] {
         let mut loose = FS_RECTF { left: 0.0, top: 0.0, right: 0.0, bottom: 0.0 };
-        call!(bindings, FPDFText_GetLooseCharBox(self.handle, index, &mut loose));
+        call!(self.page.file.bindings, FPDFText_GetLooseCharBox(self.handle, index, &mut loose));
         if loose.right - loose.left >= 0.01 && loose.top - loose.bottom >= 0.01 {
             return [loose.left, loose.bottom, loose.right, loose.top];
         }
+        [left, bottom, right.max(left + 0.05), top.max(bottom + 0.05)]
+    }
+
+    /// The tight box.
+    fn ink(&self, index: c_int) -> [f32; 4] {
         let (mut left, mut right, mut bottom, mut top) = (0.0, 0.0, 0.0, 0.0);
         call!(
-            bindings,
+            self.page.file.bindings,
             FPDFText_GetCharBox(self.handle, index, &mut left, &mut right, &mut bottom, &mut top)
         );
-        let (left, bottom) = (left as f32, bottom as f32);
-        [left, bottom, (right as f32).max(left + 0.05), (top as f32).max(bottom + 0.05)]
+        [left, bottom, right, top].map(|v| v as f32)
+    }
+
+    fn origin(&self, index: c_int) -> [f32; 2] {
+        let (mut x, mut y) = (0.0, 0.0);
+        call!(self.page.file.bindings, FPDFText_GetCharOrigin(self.handle, index, &mut x, &mut y));
+        [x as f32, y as f32]
     }
 
     /// Number of the character's font, and whether its text object is painted.

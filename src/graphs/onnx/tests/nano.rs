@@ -53,8 +53,7 @@ fn compare_greedy(
     let heads = graph.dims().kv_heads;
     for index in 0..reference.logprobs.len() {
         let (positions, next) = positions(grammar, state, &[token]);
-        let rows =
-            Rows { tokens: vec![token], positions, visible: &[visible], suffix_len: &[suffix.len as i64] };
+        let rows = Rows::new(vec![token], positions, &[visible], &[suffix.len as i64]);
         let output = step(graph, prefix, trunk, &suffix, &rows).unwrap();
         suffix.append(&output, 1, heads);
         state = next;
@@ -80,23 +79,23 @@ fn the_nano_pack_says_what_its_weights_say() {
         rgb: picture.into_raw(),
     };
     let pack = Pack::load(&root("models/nano")).unwrap();
-    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing;
+    let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&raster, &[], grid.default_dpi, grid);
     let cells: Vec<[usize; 2]> = input.cells.iter().map(|c| [c.row, c.column]).collect();
     assert_eq!(cells, reference.cells);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
-    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input).unwrap();
+    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
     let mut graph = pack.decode_graph(1).unwrap();
     let grammar = &pack.grammar;
     let (layers, heads) = (graph.dims().layers, graph.dims().kv_heads);
     let none = Segment::empty(layers);
 
-    let rows = Rows {
-        tokens: reference.trunk.clone(),
-        positions: positions(grammar, grammar.trunk_start(), &reference.trunk).0,
-        visible: &[0],
-        suffix_len: &[0],
-    };
+    let rows = Rows::new(
+        reference.trunk.clone(),
+        positions(grammar, grammar.trunk_start(), &reference.trunk).0,
+        &[0],
+        &[0],
+    );
     let output = step(&mut graph, &prefix, &none, &none, &rows).unwrap();
     assert_near(&output.draft_logprob[..reference.trunk_logprobs.len()], &reference.trunk_logprobs, 1e-3);
     let mut trunk = Segment::empty(layers);
@@ -112,7 +111,7 @@ fn the_nano_pack_says_what_its_weights_say() {
 
 #[test]
 fn the_nano_pack_says_where_it_looks_and_reads_gathered_parts_alike() {
-    use crate::kv::{KvCache, KvLimits, KvView, RowSource};
+    use crate::kv::{Fed, KvCache, KvLimits, KvView, Reading, RowSource};
     let pack = Pack::load(&root("models/nano")).unwrap();
     let mut graph = pack.decode_graph(1).unwrap();
     let dims = graph.dims();
@@ -122,38 +121,28 @@ fn the_nano_pack_says_where_it_looks_and_reads_gathered_parts_alike() {
     let mut kv = KvCache::new(dims, prefix, limits).unwrap();
     kv.set_governing(crate::decode::fixation::governing(dims.layers, &[2, 4]));
     let mut run = |view: KvView<'_>| {
-        let input = StepInput {
+        let fed = Fed {
             tokens: &[195, 0],
             positions: &[1.0, 30.0, 40.0, 0.0, 0.0, 0.0],
-            rows: 2,
             tokens_per_row: 1,
-            trunk_visible: &view.trunk_visible,
-            suffix_len: &view.suffix_len,
-            prefix_keys: view.prefix_keys,
-            prefix_values: view.prefix_values,
-            prefix_len: view.prefix_len,
-            trunk_keys: view.trunk_keys,
-            trunk_values: view.trunk_values,
-            trunk_capacity: view.trunk_capacity,
-            suffix_keys: view.suffix_keys,
-            suffix_values: view.suffix_values,
-            suffix_capacity: view.suffix_capacity,
             wants_focal: true,
+            watched: &[],
         };
+        let input = view.input(fed);
         graph.step(&input).unwrap()
     };
     let sources = [RowSource::Trunk, RowSource::Filler];
     let plain = run(kv.view(&sources));
-    for (row, sums) in plain.focal_scores.chunks_exact(30).enumerate() {
-        let layer = [2, 2, 4, 4][row];
-        assert_near(&[sums.iter().sum()], &[plain.image_attention[layer * 2 + row % 2]], 1e-5);
+    for (layer, scores) in [2, 4].into_iter().zip(&plain.focal_scores) {
+        let sums: Vec<f32> = scores.chunks_exact(30).map(|row| row.iter().sum()).collect();
+        assert_near(&sums, &plain.image_attention[layer * 2..layer * 2 + 2], 1e-5);
     }
     let everything: Vec<u32> = (0..30).collect();
     kv.fixate(&RowSource::Trunk, Some(vec![everything; 2]));
-    assert_eq!(run(kv.focused_view(&sources, 1.0)), plain, "a gathered whole is the whole");
-    let few = crate::decode::fixation::select(&plain.focal_scores[..30], 0.2, 0);
+    assert_eq!(run(kv.view_for(&sources, Reading::Fixation(1.0))), plain, "a gathered whole is the whole");
+    let few = crate::decode::fixation::select(&plain.focal_scores[0][..30], 0.2, 0);
     kv.fixate(&RowSource::Trunk, Some(vec![few.clone(), few]));
-    let view = kv.focused_view(&sources, 1.0);
+    let view = kv.view_for(&sources, Reading::Fixation(1.0));
     assert_eq!(view.prefix_len, [6, 6, 30, 6, 30, 6]);
     let focused = run(view);
     // The first layer's keys and values do not depend on what is read; the next layer's do.

@@ -1,0 +1,141 @@
+"""A published model as a pack: what each family's exporter says of it, and how the pack is written."""
+import hashlib
+import json
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from .checkpoint import Checkpoint, Refused
+from .decoder import Decoder
+from .graphs import write_decode_graph
+from .language import PromptPrefill
+from .weights import Conversion, PackWriter
+
+GRAPHS = {"vision": "vision.onnx", "prefill": "prefill.onnx", "decode": "decode.onnx"}
+# A pack of a strong model: its drafts must be what it would have written itself.
+LOSSLESS = {"mode": "lossless", "default": {"own_confidence": 2.0, "model_probability": 2.0, "override_probability": 0.0, "coordinate_bins": 0}}
+
+
+@dataclass
+class Family:
+    """What the manifest says of a model, and its parts as modules. Keys are those of models/README.md."""
+
+    name: str
+    licence: str
+    decoder: Decoder
+    vision: nn.Module
+    # Features that prefill adds to the embeddings, and to the states after its first layers (DeepStack).
+    feature_groups: int
+    preprocessing: dict
+    prompt: dict
+    tokens: dict
+    protocol: dict
+    max_tokens: int
+    max_trunk_tokens: int
+
+
+def one_of(config: dict, key: str, known: tuple[str, ...]) -> str:
+    """The value of `key`; refuses one that is not known."""
+    value = config.get(key)
+    if value not in known:
+        raise Refused(f"config.json: {key} is `{value}`; this exporter knows {', '.join(known)}")
+    return value
+
+
+def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
+    """The checkpoint's `tokenizer.json`, or what `transformers` makes of its other tokenizer files."""
+    path = checkpoint.folder / "tokenizer.json"
+    if path.exists():
+        return Tokenizer.from_file(str(path))
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(checkpoint.folder).backend_tokenizer
+    except Exception as error:
+        raise Refused(f"{checkpoint.folder}: no tokenizer.json, and none can be made of what is there: {error}") from error
+
+
+def token_of(checkpoint: Checkpoint, configured: int | None, text: str) -> int:
+    """The id of the token `text`. An id in the configuration must agree with the tokenizer."""
+    found = tokenizer_of(checkpoint).token_to_id(text)
+    if found is None and configured is None:
+        raise Refused(f"{checkpoint.folder}: the tokenizer has no token `{text}`; is this the right family?")
+    if None not in (found, configured) and found != configured:
+        raise Refused(f"{checkpoint.folder}: `{text}` is token {found} of the tokenizer, {configured} in config.json")
+    return configured if found is None else found
+
+
+def last_tokens(tokenizer: Tokenizer, family: Family) -> list[int]:
+    """Ids of what follows the picture in the prompt."""
+    return tokenizer.encode(family.prompt.get("end", "") + family.prompt["after"], add_special_tokens=False).ids
+
+
+def manifest(family: Family, checkpoint: Checkpoint, tokenizer: Tokenizer, files: dict, conversion: Conversion) -> dict:
+    shape, after = family.decoder.shape, last_tokens(tokenizer, family)
+    return {
+        "schema": "docparse.pack/1", "name": family.name, "licence": family.licence, "source": f"checkpoint {checkpoint.folder.name}",
+        "about": {"weights": conversion.describe()}, "files": files, "graphs": GRAPHS, "tokenizer": "tokenizer.json",
+        "dims": {
+            "layers": shape.layers, "heads": shape.heads, "kv_heads": shape.kv_heads, "head_dim": shape.head_dim,
+            "hidden": shape.hidden, "vocabulary": shape.vocabulary, "position_parts": shape.position_parts,
+        },
+        "preprocessing": family.preprocessing, "prompt": family.prompt, "tokens": family.tokens,
+        "protocol": {"prefill_attention": "causal", "trunk_prompt": after[-1:], **family.protocol},
+        "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": family.max_tokens, "max_trunk_tokens": family.max_trunk_tokens},
+        "acceptance": LOSSLESS, "extras": {"prefix_text": len(after) - 1},
+    }  # fmt: skip
+
+
+def write_prefill(family: Family, writer: PackWriter, name: str):
+    shape, groups = family.decoder.shape, family.feature_groups
+    inputs = {
+        "tokens": torch.tensor([1, 2, 2, 2, 3]), "visual": torch.tensor([0, 1, 2, 3, 0]),
+        "features": torch.zeros(groups, 3, shape.hidden), "positions": torch.zeros(1, 5, shape.position_parts),
+    }  # fmt: skip
+    dynamic = {"tokens": {0: "T"}, "visual": {0: "T"}, "features": {1: "N"}, "positions": {1: "T"}}
+    outputs = []
+    for layer in range(shape.layers):
+        outputs += [f"prefix_k.{layer}", f"prefix_v.{layer}"]
+        dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {2: "T"}, {3: "T"}
+    writer.write(PromptPrefill(family.decoder, groups), inputs, outputs, dynamic, name)
+
+
+def write_vision(family: Family, writer: PackWriter, name: str):
+    inputs, dynamic = family.vision.example() if hasattr(family.vision, "example") else tile_example(family)
+    writer.write(family.vision, inputs, ["features"], dynamic | {"features": {1: "N"}}, name)
+
+
+def tile_example(family: Family) -> tuple[dict, dict]:
+    side = family.preprocessing["tile"]
+    return {"pixels": torch.zeros(2, 3, side, side)}, {"pixels": {0: "T"}}
+
+
+@torch.no_grad()
+def write_pack(family: Family, checkpoint: Checkpoint, out: Path, conversion: Conversion):
+    """Writes graphs, weights, tokenizer and manifest to `out`."""
+    left = [name for name in checkpoint.untaken() if not name.endswith(("rotary_emb.inv_freq", ".position_ids"))]
+    if left:
+        raise Refused(f"{checkpoint.folder}: {len(left)} tensors have no place in this family, e.g. {', '.join(left[:4])}")
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer = tokenizer_of(checkpoint)
+    if tokenizer.get_vocab_size() > family.decoder.shape.vocabulary:
+        raise Refused(f"the tokenizer has {tokenizer.get_vocab_size()} tokens, the decoder {family.decoder.shape.vocabulary}")
+    with tempfile.TemporaryDirectory(dir=out) as work, PackWriter(out, Path(work), conversion) as writer:
+        write_vision(family, writer, GRAPHS["vision"])
+        write_prefill(family, writer, GRAPHS["prefill"])
+        write_decode_graph(family.decoder, GRAPHS["decode"], write=writer.write)
+    tokenizer.save(str(out / "tokenizer.json"), pretty=False)
+    files = {name: sha256(out / name) for name in ["tokenizer.json", *GRAPHS.values(), writer.weights_name]}
+    text = json.dumps(manifest(family, checkpoint, tokenizer, files, conversion), indent=1, ensure_ascii=False)
+    text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda match: "[" + " ".join(match[1].split()) + "]", text)
+    (out / "docparse.json").write_text(text + "\n")
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

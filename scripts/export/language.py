@@ -1,0 +1,133 @@
+"""The decoder of a published checkpoint (Qwen2, Qwen3, Llama, Granite: one family) as this project's `Decoder`, and its prefill graph."""
+import torch
+from torch import nn
+
+from .checkpoint import Checkpoint, Refused, fill
+from .decoder import HIDDEN_SCORE, Decoder, DecoderShape
+
+# What the names stand for: biases of the query, key and value projections, norms of queries and keys.
+FAMILIES = {
+    "qwen2": (True, False), "qwen2_5_vl_text": (True, False), "qwen2_vl_text": (True, False), "qwen3": (False, True), "qwen3_vl_text": (False, True),
+    "llama": (False, False), "granite": (False, False),
+}  # fmt: skip
+ROPE_TYPES = ("default", "mrope", None)
+
+
+def rope_of(config: dict) -> dict:
+    """Parameters of the rotary embedding, whichever way the configuration says them."""
+    rope = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+    rope.setdefault("rope_theta", config.get("rope_theta", 10000.0))
+    kind = rope.get("rope_type", rope.get("type"))
+    if kind not in ROPE_TYPES:
+        raise Refused(f"config.json: rotary type `{kind}` is not known; known: default, mrope")
+    return rope
+
+
+def rotary_matrix(config: dict, head_dim: int, parts: int) -> torch.Tensor:
+    """`[parts, head_dim / 2]`: one row for sequential positions; time, height and width for mrope, in sections or interleaved."""
+    rope = rope_of(config)
+    half = head_dim // 2
+    frequencies = 1.0 / (rope["rope_theta"] ** (torch.arange(0, head_dim, 2).float() / head_dim))
+    if parts == 1:
+        return frequencies[None]
+    sections = rope.get("mrope_section")
+    if not sections or len(sections) != 3 or sum(sections) != half:
+        raise Refused(f"config.json: mrope_section {sections} does not split {half} pairs of dimensions in three")
+    owner = torch.zeros(half, dtype=torch.int64)
+    if rope.get("mrope_interleaved") or config["model_type"] == "qwen3_vl_text":
+        for part in (1, 2):
+            owner[part : 3 * sections[part] : 3] = part
+    else:
+        owner = torch.repeat_interleave(torch.arange(3), torch.tensor(sections))
+    return torch.where(owner[None] == torch.arange(3)[:, None], frequencies[None], torch.zeros(()))
+
+
+def decoder_shape(config: dict, parts: int) -> DecoderShape:
+    """The shape that a text configuration describes. Refuses what this decoder does not compute."""
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        raise Refused(f"config.json: text model `{kind}` is not known; known: {', '.join(sorted(FAMILIES))}")
+    if config.get("hidden_act", "silu") != "silu":
+        raise Refused(f"config.json: activation `{config['hidden_act']}` is not known; known: silu")
+    if config.get("use_sliding_window"):
+        raise Refused("config.json: sliding-window attention is not known")
+    bias, norm = FAMILIES[kind]
+    heads = config["num_attention_heads"]
+    return DecoderShape(
+        vocabulary=config["vocab_size"], hidden=config["hidden_size"], layers=config["num_hidden_layers"], heads=heads,
+        kv_heads=config.get("num_key_value_heads") or heads, head_dim=config.get("head_dim") or config["hidden_size"] // heads,
+        feed_forward=config["intermediate_size"], position_parts=parts, qk_norm=norm, norm_epsilon=config.get("rms_norm_eps", 1e-6),
+        qkv_bias=bias or bool(config.get("attention_bias")),
+    )  # fmt: skip
+
+
+def load_decoder(checkpoint: Checkpoint, config: dict, parts: int, stem: str, head: str) -> Decoder:
+    """The decoder whose layers are named `{stem}layers.N...` and whose output matrix is `head` (or the embedding, if tied).
+
+    Granite's multipliers are folded into the weights: all of them scale a linear map."""
+    shape = decoder_shape(config, parts)
+    scale = {name: float(config.get(name, 1.0)) for name in ("embedding_multiplier", "residual_multiplier", "logits_scaling")}
+    query_scale = float(config.get("attention_multiplier", shape.head_dim**-0.5)) * shape.head_dim**0.5
+    tensors = {"embedding.weight": checkpoint.take(f"{stem}embed_tokens.weight"), "norm.weight": checkpoint.take(f"{stem}norm.weight")}
+    tied = not checkpoint.has(head)
+    tensors["head.weight"] = tensors["embedding.weight"] if tied else checkpoint.take(head)
+    if scale["embedding_multiplier"] != 1.0:
+        tensors["embedding.weight"] = tensors["embedding.weight"] * scale["embedding_multiplier"]
+    if scale["logits_scaling"] != 1.0:
+        tensors["head.weight"] = tensors["head.weight"] / scale["logits_scaling"]
+    names = {
+        "attention_norm": "input_layernorm", "query": "self_attn.q_proj", "key": "self_attn.k_proj", "value": "self_attn.v_proj",
+        "output": "self_attn.o_proj", "feed_norm": "post_attention_layernorm", "gate": "mlp.gate_proj", "up": "mlp.up_proj", "down": "mlp.down_proj",
+    }  # fmt: skip
+    if shape.qk_norm:
+        names |= {"query_norm": "self_attn.q_norm", "key_norm": "self_attn.k_norm"}
+    factors = {"output": scale["residual_multiplier"], "down": scale["residual_multiplier"], "query": query_scale}
+    for layer in range(shape.layers):
+        for ours, theirs in names.items():
+            for part in ("weight", "bias") if shape.qkv_bias and ours in ("query", "key", "value") else ("weight",):
+                tensor = checkpoint.take(f"{stem}layers.{layer}.{theirs}.{part}")
+                factor = factors.get(ours, 1.0)
+                tensors[f"layers.{layer}.{ours}.{part}"] = tensor if factor == 1.0 else tensor * factor
+    with torch.device("meta"):
+        decoder = Decoder(shape, torch.zeros(parts, shape.head_dim // 2))
+    decoder.rotary = rotary_matrix(config, shape.head_dim, parts)
+    fill(decoder, tensors)
+    return decoder.eval()
+
+
+class PromptPrefill(nn.Module):
+    """Prompt -> keys and values of every layer, causal.
+
+    `tokens [T]`; `visual [T]`: 1 + index of the picture feature that stands at a position, 0 for text; `features [G, N, hidden]`: the
+    features that replace embeddings, then those that are added after the first `G - 1` layers; `positions [1, T, A]`. Heads are computed
+    one after the other, so that the scores of one (`group x T x T` numbers) are what a long page needs beside its weights."""
+
+    def __init__(self, decoder: Decoder, feature_groups: int):
+        super().__init__()
+        self.decoder = decoder
+        self.feature_groups = feature_groups
+
+    def forward(self, tokens, visual, features, positions):
+        decoder, shape = self.decoder, self.decoder.shape
+        cosine, sine = decoder.angles(positions[0])
+        is_text = (visual == 0).unsqueeze(-1)
+        chosen = (visual - 1).clamp(min=0)
+        x = torch.where(is_text, decoder.embedding(tokens), features[0][chosen])
+        row = torch.arange(tokens.shape[0])
+        hidden = (row.unsqueeze(0) > row.unsqueeze(1)).float() * HIDDEN_SCORE
+        outputs = []
+        for index, layer in enumerate(decoder.layers):
+            queries, keys, values = layer.project(x, cosine, sine)
+            keys, values_t = keys.transpose(0, 1), values.permute(1, 2, 0)
+            outputs += [keys.unsqueeze(0), values_t.unsqueeze(0)]
+            if index + 1 == shape.layers:
+                break
+            queries = (queries * shape.head_dim**-0.5).unflatten(1, (shape.kv_heads, -1)).permute(1, 2, 0, 3)
+            mixed = []
+            for head in range(shape.kv_heads):
+                weights = (queries[head] @ keys[head].transpose(0, 1) + hidden).softmax(-1)
+                mixed.append((weights @ values[:, head]).transpose(0, 1).flatten(1))
+            x = layer.feed(x + layer.output(torch.cat(mixed, 1)))
+            if index + 1 < self.feature_groups:
+                x = x + torch.where(is_text, torch.zeros(()), features[index + 1][chosen])
+        return tuple(outputs)

@@ -1,0 +1,22 @@
+//! Formulas of a text layer -> LaTeX, from the places, sizes and fonts of their glyphs.
+//!
+//! ```text
+//! formula regions ---- display --.
+//!                                 expression (glyphs and bars -> tree) -> latex (tree -> LaTeX)
+//! running text ------- inline ---'
+//! ```
+//!
+//! Only what the glyphs show is written: a formula of pictures, or of fonts whose glyphs have no characters, is left as it is.
+
+mod display;
+mod expression;
+mod faces;
+mod inline;
+mod latex;
+mod symbols;
+
+pub(super) use display::write_display;
+pub(super) use inline::write_inline;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The published families' packs with random weights against `transformers` with the same checkpoint.
+//! (`scripts/reference/published` makes both.)
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::decode::protocol::{DraftToken, KeptToken, Protocol, TrustThreshold, TrustThresholds};
+use crate::decode::{AcceptanceRule, LoopSettings, PageDecoding, PageDrafts, decode_page};
+use crate::graphs::manifest::{PixelRule, Preprocessing};
+use crate::graphs::pack::Pack;
+use crate::graphs::{Prefix, TokenId};
+use crate::page::Source;
+use crate::vision::picture::tests::{largest_difference, reference_page};
+use crate::vision::picture::{Picture, Planes, picture};
+use crate::vision::prompt::{PromptTokens, Prompter};
+
+/// Logits nearer than this are a tie: either may win.
+const TIE: f32 = 1e-4;
+
+#[derive(Deserialize)]
+struct Expected {
+    width: usize,
+    height: usize,
+    prompt: Vec<TokenId>,
+    features: Vec<f32>,
+    greedy: Written,
+    branches: Option<Branches>,
+}
+
+/// What `generate` adds to a prompt, the gaps between its best two logits, its log-probabilities.
+#[derive(Deserialize)]
+struct Written {
+    tokens: Vec<TokenId>,
+    gaps: Vec<f32>,
+    logprobs: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Branches {
+    trunk: Vec<TokenId>,
+    written: Vec<Branch>,
+}
+
+#[derive(Deserialize)]
+struct Branch {
+    fork: usize,
+    #[serde(flatten)]
+    written: Written,
+}
+
+/// A pack, its reference, and the page as the pack reads it.
+struct Family {
+    pack: Pack,
+    expected: Expected,
+    picture: Picture,
+    prompt: PromptTokens,
+    pixels: Vec<u8>,
+}
+
+fn family(name: &str) -> Family {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/packs").join(name);
+    let pack = Pack::load(&folder).unwrap();
+    let expected: Expected =
+        serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
+    let raster = reference_page(expected.width, expected.height);
+    let picture = picture(&raster, &pack.manifest.preprocessing).unwrap();
+    let (grammar, manifest) = (&pack.grammar, &pack.manifest);
+    let prompter = Prompter::new(
+        manifest.prompt.as_ref().unwrap(),
+        &grammar.vocabulary,
+        &grammar.trunk_prompt(),
+        manifest.protocol.position_rule,
+        manifest.dims.position_parts,
+    );
+    let prompt = prompter.unwrap().prompt(picture.layout, &grammar.vocabulary).unwrap();
+    Family { pack, expected, picture, prompt, pixels: std::fs::read(folder.join("pixels.bin")).unwrap() }
+}
+
+impl Family {
+    fn rule(&self) -> &PixelRule {
+        match &self.pack.manifest.preprocessing {
+            Preprocessing::AspectTiles(rule) => &rule.pixels,
+            Preprocessing::CappedTiles(rule) => &rule.pixels,
+            Preprocessing::NativeGrid(rule) => &rule.pixels,
+            Preprocessing::FixedGrid(_) => panic!("a picture"),
+        }
+    }
+
+    /// The numbers that the vision graph reads, and how many belong to one channel of one tile or patch.
+    fn planes(&self) -> (&[f32], usize) {
+        match &self.picture.planes {
+            Planes::Tiles(tiles) => (&tiles.values, tiles.side * tiles.side),
+            Planes::Patches(patches) => (&patches.values, patches.side * patches.side),
+        }
+    }
+
+    /// The picture is the reference processor's, the features and the prompt are the reference model's; the prefix then.
+    fn prefix(&self) -> Prefix {
+        let (planes, channel) = self.planes();
+        let difference = largest_difference(planes, channel, self.rule(), &self.pixels);
+        assert!(difference <= 1.01, "pixels differ by {difference} of 255");
+        let trunk_prompt = self.pack.grammar.trunk_prompt();
+        assert_eq!([self.prompt.tokens.as_slice(), &trunk_prompt].concat(), self.expected.prompt);
+        let features = self.pack.picture_graph(1).unwrap().run(&self.reference_picture()).unwrap();
+        assert_eq!(features.values.len(), self.expected.features.len());
+        let far = features.values.iter().zip(&self.expected.features).map(|(a, b)| (a - b).abs());
+        let far = far.fold(0.0, f32::max);
+        assert!(far <= 1e-4, "features differ by {far}");
+        self.pack.prompt_graph(1).unwrap().run(&self.prompt, &features).unwrap()
+    }
+
+    /// The page with the reference's own pixels: what follows is compared to 1e-4, a step of 1/255 is more than that.
+    fn reference_picture(&self) -> Picture {
+        let (rule, channel) = (self.rule(), self.planes().1);
+        let number = |(at, &pixel): (usize, &u8)| {
+            let c = at / channel % 3;
+            (f32::from(pixel) / 255.0 - rule.mean[c]) / rule.std[c]
+        };
+        let values: Vec<f32> = self.pixels.iter().enumerate().map(number).collect();
+        let mut picture = self.picture.clone();
+        match &mut picture.planes {
+            Planes::Tiles(tiles) => tiles.values = values,
+            Planes::Patches(patches) => patches.values = values,
+        }
+        picture
+    }
+
+    fn decode(&self, prefix: Prefix, drafts: PageDrafts, settings: &LoopSettings) -> PageDecoding {
+        let mut graph = self.pack.decode_graph(1).unwrap();
+        decode_page(&mut graph, &*self.pack.grammar, prefix, drafts, settings).unwrap()
+    }
+}
+
+/// The tokens are the reference's, up to the first tie; their probabilities too. Tells how many were compared.
+fn assert_written(kept: &[KeptToken], written: &Written, what: &str) -> usize {
+    let ties = written.gaps.iter().position(|&gap| gap < TIE).unwrap_or(written.tokens.len());
+    let ids: Vec<TokenId> = kept.iter().map(|t| t.id).take(ties).collect();
+    assert_eq!(ids, written.tokens[..ties.min(written.tokens.len())], "{what}");
+    for (token, logprob) in kept.iter().zip(&written.logprobs).take(ties) {
+        let difference = (token.probability.ln() - logprob).abs();
+        assert!(difference <= 2e-4, "{what}: log-probabilities differ by {difference}");
+    }
+    ties
+}
+
+fn writes_what_the_reference_writes(name: &str) {
+    let family = family(name);
+    let settings = LoopSettings { max_trunk_tokens: 64, max_branches: 0, ..LoopSettings::default() };
+    let decoding = family.decode(family.prefix(), PageDrafts::default(), &settings);
+    let prompt = family.pack.grammar.trunk_prompt().len();
+    let compared = assert_written(&decoding.trunk[prompt..], &family.expected.greedy, name);
+    assert!(compared >= 32, "{name}: only {compared} tokens before a tie");
+}
+
+#[test]
+fn the_tiles_of_hpd_give_the_tokens_of_transformers() {
+    writes_what_the_reference_writes("hpd");
+}
+
+#[test]
+fn the_patches_of_qwen2_5_vl_give_the_tokens_of_transformers() {
+    writes_what_the_reference_writes("olmocr");
+}
+
+#[test]
+fn the_tiles_of_idefics3_give_the_tokens_of_transformers() {
+    writes_what_the_reference_writes("doctags");
+}
+
+#[test]
+fn the_patches_and_deep_features_of_padoc_give_the_tokens_of_transformers() {
+    writes_what_the_reference_writes("padoc");
+}
+
+#[test]
+fn branches_write_what_the_reference_writes_after_the_prompt_and_the_trunk_before_their_fork() {
+    branches_write_what_the_reference_writes("hpd");
+}
+
+#[test]
+fn branches_that_see_their_fork_write_what_the_reference_writes_after_it() {
+    branches_write_what_the_reference_writes("padoc");
+}
+
+/// The trunk is drafted and trusted; the branches are written by the model alone.
+fn branches_write_what_the_reference_writes(name: &str) {
+    let family = family(name);
+    let branches = family.expected.branches.as_ref().unwrap();
+    let draft = |(at, &id): (usize, &TokenId)| DraftToken {
+        id,
+        confidence: 1.0,
+        source: Source::Layout,
+        origin: at as u32,
+    };
+    let trunk = branches.trunk.iter().enumerate().map(draft).collect();
+    let always = TrustThreshold {
+        own_confidence: 0.0,
+        model_probability: 2.0,
+        override_probability: 0.0,
+        coordinate_bins: 0,
+    };
+    let settings = LoopSettings {
+        acceptance: AcceptanceRule::Trust(TrustThresholds::new(|_, _| always)),
+        max_tokens: 64,
+        ..LoopSettings::default()
+    };
+    let drafts = PageDrafts { trunk, content: BTreeMap::new(), ..PageDrafts::default() };
+    let decoding = family.decode(family.prefix(), drafts, &settings);
+    assert_eq!(decoding.branches.len(), branches.written.len());
+    assert!(decoding.stats.steps < 70, "branches run side by side: {} steps", decoding.stats.steps);
+    let prompt = family.pack.grammar.trunk_prompt().len();
+    for (branch, expected) in decoding.branches.iter().zip(&branches.written) {
+        assert_eq!(branch.fork_index, expected.fork + prompt);
+        let what = format!("the branch of the fork at {}", expected.fork);
+        assert!(assert_written(&branch.tokens, &expected.written, &what) >= 32, "{what}: a tie");
+    }
+}
