@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
-use crate::decode::retention::{RetentionSettings, propagated};
+use crate::decode::retention::RetentionSettings;
 use crate::decode::{
     AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding,
     PageDrafts, decode_page, stands_unseen,
@@ -28,14 +28,15 @@ use crate::tokens::pages::{PageText, read_page};
 use crate::tokens::trunk::{TrunkDraft, read_head};
 use crate::vision::PixelMapping;
 
-pub use sight::PageInput;
-use sight::{Preparation, Sight};
+use sight::{Propagation, Sight, SightGraphs};
+
+pub use sight::{PageInput, PictureInput};
 
 /// A pack's sessions, one set per worker.
 #[derive(Debug)]
 pub struct Model {
     pack: Pack,
-    preparation: Preparation,
+    sight: Sight,
     /// Loaded for the first page that needs them: most pages of drafts that stand need none.
     sessions: Option<Sessions>,
     options: SessionOptions,
@@ -51,7 +52,7 @@ pub struct Model {
 /// A pack's graphs, ready to run.
 #[derive(Debug)]
 struct Sessions {
-    sight: Sight,
+    sight: SightGraphs,
     decode: OnnxDecodeGraph,
 }
 
@@ -124,8 +125,13 @@ impl ModelPage {
 }
 
 impl Model {
-    /// A model from `pack`, whose sessions will be as `options` say.
-    pub fn load(pack: Pack, decode: &DecodeSettings, options: SessionOptions) -> Result<Model, PackError> {
+    /// A model from `pack`, whose sessions will be as `options` say. `kv_bytes`: most bytes of a page's keys and values.
+    pub fn load(
+        pack: Pack,
+        decode: &DecodeSettings,
+        kv_bytes: Option<usize>,
+        options: SessionOptions,
+    ) -> Result<Model, PackError> {
         let table = &pack.manifest.acceptance;
         let acceptance = match decode.acceptance.unwrap_or_else(|| table.mode()) {
             Acceptance::Lossless => AcceptanceRule::Lossless,
@@ -137,6 +143,7 @@ impl Model {
             max_trunk_tokens: pack.manifest.decode.max_trunk_tokens,
             max_branches: decode.max_branches,
             fixation: fixation(&pack, decode)?,
+            kv_budget_bytes: kv_bytes.unwrap_or(LoopSettings::default().kv_budget_bytes),
             retention: retention(&pack, decode)?,
             guesses: GuessSettings { head: decode.drafters.mtp, ngram: decode.drafters.ngram },
             max_feed: pack.manifest.decode.buckets.last().copied().unwrap_or(1),
@@ -146,7 +153,7 @@ impl Model {
             return Err(missing_extra(&pack, "tsp_layer", "--tsp needs a prefill graph in two parts"));
         }
         Ok(Model {
-            preparation: Preparation::new(&pack)?,
+            sight: Sight::new(&pack)?,
             sessions: None,
             options,
             reads_undrafted: pack.manifest.decode.reads_undrafted || !decode.drafters.has_evidence(),
@@ -160,7 +167,7 @@ impl Model {
     fn sessions(&mut self) -> Result<&mut Sessions, PackError> {
         if self.sessions.is_none() {
             self.sessions = Some(Sessions {
-                sight: Sight::load(&self.pack, self.options)?,
+                sight: SightGraphs::load(&self.pack, self.options)?,
                 decode: self.pack.decode_graph(self.options)?,
             });
         }
@@ -182,7 +189,7 @@ impl Model {
 
     /// Everything before a page's decoding. `None` for a page without ink.
     pub fn prepare(&mut self, page: &DraftedPage<'_>) -> Result<Option<PreparedPage>, ModelError> {
-        let Some(input) = self.preparation.input(page, &self.pack)? else { return Ok(None) };
+        let Some(input) = self.sight.input(page, &self.pack)? else { return Ok(None) };
         let mut drafts = Drafts::new(page.regions, &self.pack, input.mapping(), &self.settings.acceptance);
         drafts.settled.clear();
         let prefix = self.prefix(&input, self.tsp, &mut BTreeMap::new())?;
@@ -196,36 +203,38 @@ impl Model {
         tsp: f32,
         seconds: &mut BTreeMap<&'static str, f64>,
     ) -> Result<Prefix, ModelError> {
-        let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
-        let kept = |saliency: &[f32], len: usize| propagated(saliency, len, tsp, text_tail);
-        self.sessions()?.sight.prefix(input, &kept, threads, seconds)
+        let mut prefixes = self.prefixes(input, &[tsp], seconds)?;
+        Ok(prefixes.pop().expect("a prefix for each rate").0)
     }
 
     /// The prefix of a page at each of `rates`, with the seconds of its prefill, for measurements.
     pub fn prefills(&mut self, input: &PageInput, rates: &[f32]) -> Result<Vec<(Prefix, f64)>, ModelError> {
+        self.prefixes(input, rates, &mut BTreeMap::new())
+    }
+
+    fn prefixes(
+        &mut self,
+        input: &PageInput,
+        rates: &[f32],
+        seconds: &mut BTreeMap<&'static str, f64>,
+    ) -> Result<Vec<(Prefix, f64)>, ModelError> {
         let (threads, text_tail) = (self.options.threads, self.pack.manifest.extras.prefix_text);
-        let sight = &mut self.sessions()?.sight;
-        let seen = sight.look(input)?;
-        let one = |&rate: &f32| {
-            let clock = Clock::start(threads);
-            let kept = |saliency: &[f32], len: usize| propagated(saliency, len, rate, text_tail);
-            let prefix = sight.prefill(input, &seen, &kept)?;
-            Ok((prefix, clock.seconds()))
-        };
-        rates.iter().map(one).collect()
+        let propagation = Propagation { rates, text_tail };
+        self.sessions()?.sight.prefixes(input, &propagation, threads, seconds)
     }
 
     /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
     /// confidence are not run: the model could not change them. A page of such streams alone runs no graph at all, nor does a
     /// page without ink.
     pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
-        let mapping = self.preparation.first_mapping(page, &self.pack);
+        // Whether a draft stands does not depend on the scale, which the pixels alone can settle.
+        let mapping = self.sight.first_mapping(page, &self.pack);
         let mut drafts = self.drafts(page, mapping);
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
         if unseen || drafts.all_settled(&self.pack, &self.settings.acceptance) {
             return Ok(ModelPage::unread(page.regions));
         }
-        let Some(input) = self.preparation.input(page, &self.pack)? else {
+        let Some(input) = self.sight.input(page, &self.pack)? else {
             return Ok(ModelPage::unread(page.regions));
         };
         if input.mapping() != mapping {
@@ -238,7 +247,7 @@ impl Model {
         let grammar = std::sync::Arc::clone(&self.pack.grammar);
         let graph = &mut self.sessions()?.decode;
         let decoding = decode_page(graph, &*grammar, prefix, drafts.for_loop(), &settings)?;
-        let PageText { regions, notes } = if grammar.form().forks() {
+        let PageText { regions, notes } = if self.pack.grammar.form().forks() {
             PageText { regions: drafts.regions(page.regions, &decoding, &self.pack), notes: Vec::new() }
         } else {
             written_page(&decoding, page.raster, &self.pack)

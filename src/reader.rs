@@ -19,7 +19,7 @@ use crate::graphs::runtime::{self, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
 use crate::page::{Link, PageEvidence, Region, StopReason};
 use crate::raster::Raster;
-use crate::settings::{DecodeSettings, Device, ModelChoice};
+use crate::settings::{DecodeSettings, Device, MemorySettings, ModelChoice};
 
 /// What a reader needs to know; the same for all workers of a run.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ pub struct ReaderSettings {
     pub model: ModelChoice,
     pub device: Device,
     pub decode: DecodeSettings,
+    pub memory: MemorySettings,
     /// A page that takes longer is given up.
     pub page_time: Duration,
     /// Folder of the small third-party models.
@@ -123,11 +124,12 @@ impl Reader {
                 if let Some(note) = note.filter(|_| worker == 0) {
                     tracing::info!("running on the CPU: {note}");
                 }
-                let options = SessionOptions { threads: settings.threads, provider };
+                let device_memory = settings.memory.device;
+                let options = SessionOptions { threads: settings.threads, provider, device_memory };
                 if settings.decode.drafters.glyph {
                     glyphs = GlyphReader::open(&pack, options)?;
                 }
-                Some(Model::load(pack, &settings.decode, options)?)
+                Some(Model::load(pack, &settings.decode, settings.memory.keys_and_values, options)?)
             }
         };
         if settings.decode.drafters.glyph {

@@ -51,12 +51,12 @@ pub struct Drafters {
     pub text_layer: bool,
     pub ocr: bool,
     pub table: bool,
+    /// Lines that the model's vision graph reads for sure need no recognition network.
+    pub glyph: bool,
     /// The model's multi-token head, where nothing else drafts.
     pub mtp: bool,
     /// What a stream repeats of itself, where nothing else drafts.
     pub ngram: bool,
-    /// Lines that the model's vision graph reads for sure need no recognition network.
-    pub glyph: bool,
 }
 
 impl Drafters {
@@ -66,18 +66,18 @@ impl Drafters {
         text_layer: true,
         ocr: true,
         table: true,
+        glyph: false,
         mtp: true,
         ngram: true,
-        glyph: false,
     };
     pub const NONE: Drafters = Drafters {
         layout: false,
         text_layer: false,
         ocr: false,
         table: false,
+        glyph: false,
         mtp: false,
         ngram: false,
-        glyph: false,
     };
 
     /// May anything but the model itself propose?
@@ -103,6 +103,15 @@ pub enum Device {
     Cpu,
     /// The listed CUDA devices; an error if they cannot be had.
     Cuda(Vec<u32>),
+}
+
+/// Bounds on what a worker takes, bytes; none of them changes what comes out. `None`: what is written at each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemorySettings {
+    /// Keys and values of a page; [`crate::decode::LoopSettings`]'s.
+    pub keys_and_values: Option<usize>,
+    /// A session's arena on a CUDA device; all that is free.
+    pub device: Option<usize>,
 }
 
 /// How a page is decoded.

@@ -4,6 +4,7 @@ A protobuf file ends at 2 GB, and the prefill and decode graphs hold the same de
 distinct one once.
 """
 import hashlib
+import logging
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,12 @@ LEAST_EXTERNAL_BYTES = 1024
 # Where a weight starts in the file: large ones on pages, so that they can be mapped.
 ALIGNMENT, PAGE, LARGE = 64, 4096, 1 << 20
 DTYPES = ("fp32", "fp16")
-QUANTIZED = ("int8",)
+QUANTIZED = {"int8": 8, "int4": 4}
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """Numbers of the weights: fp32, or fp16 (stored so, and computed so by a provider that can); int8 for the matrices of linear maps."""
+    """Numbers of the weights: fp32, or fp16 (stored so, and computed so by a provider that can); int8 or int4 for the matrices of linear maps."""
 
     dtype: str = "fp32"
     quantize: str | None = None
@@ -73,15 +74,17 @@ class PackWriter:
         onnx.checker.check_model(str(self.out / str(name)))
 
     def converted(self, path: Path) -> onnx.ModelProto:
-        if self.conversion.quantize == "int8":
-            return quantized(path)
+        if self.conversion.quantize:
+            return quantized(path, QUANTIZED[self.conversion.quantize])
         graph = onnx.load(str(path))
         if self.conversion.dtype == "fp16":
+            from onnxruntime.transformers.onnx_model import OnnxModel
             from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
             # Norms and softmax sums leave the range of half numbers; positions lose their places.
             blocked = [*DEFAULT_OP_BLOCK_LIST, "ReduceMean", "Pow", "Sqrt", "Softmax", "ReduceLogSumExp", "Cos", "Sin"]
             graph = convert_float_to_float16(graph, keep_io_types=True, op_block_list=blocked, disable_shape_infer=True)
+            OnnxModel(graph).topological_sort()
         return graph
 
     def move_weights(self, graph: onnx.ModelProto):
@@ -103,17 +106,13 @@ class PackWriter:
         self._file.flush()
 
 
-def quantized(path: Path) -> onnx.ModelProto:
-    """Matrix products with constant weights in int8, weights scaled per output channel, activations per call."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+def quantized(path: Path, bits: int) -> onnx.ModelProto:
+    """Matrix products with constant weights in `bits` bits, a scale for each 32 weights of a column. Activations are scaled a row at a time, so
+    that a token's neighbours in a call cannot change it."""
+    from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 
-    graph = onnx.load(str(path))
-    constant = {tensor.name for tensor in graph.graph.initializer}
-    products = [node.name for node in graph.graph.node if node.op_type == "MatMul" and node.input[1] in constant]
-    target = path.with_suffix(".int8.onnx")
-    quantize_dynamic(
-        str(path), str(target), nodes_to_quantize=products, per_channel=True, weight_type=QuantType.QInt8, use_external_data_format=True,
-        extra_options={"DefaultTensorType": TensorProto.FLOAT},
-    )  # fmt: skip
-    return onnx.load(str(target))
-
+    logging.getLogger("onnxruntime.quantization.matmul_nbits_quantizer").setLevel(logging.WARNING)
+    rule = DefaultWeightOnlyQuantConfig(block_size=32, is_symmetric=True, accuracy_level=4, bits=bits)
+    quantizer = MatMulNBitsQuantizer(onnx.load(str(path)), algo_config=rule)
+    quantizer.process()
+    return quantizer.model.model

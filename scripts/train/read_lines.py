@@ -23,7 +23,7 @@ from .vision import CELL_WIDTH
 
 # As src/drafts/glyphs.rs has them: height of a line and margins of its strip, px.
 LINE_HEIGHT, ABOVE, BESIDE = 28, 6, 8
-DOUBLED = 0.45
+DOUBLED, NOTHING = 0.45, 0.004
 LINES_A_PAGE = 6
 # Share of a line's height that a detected box has around it.
 GROWN = 0.28
@@ -61,6 +61,7 @@ class LineReader:
         strip[ABOVE : ABOVE + LINE_HEIGHT, BESIDE : BESIDE + width] = (np.percentile(grey, 75) - grey).clip(0)
         with torch.no_grad():
             masses = self.vision(torch.from_numpy(strip)[None, None])[1][0].softmax(0)[1:].sum(1, keepdim=True).numpy()
+        masses[masses <= NOTHING] = 0
         found, left = take_characters(masses, with_left=True)
         return self.without_doubles(found[np.argsort(found[:, 0])]), left
 
@@ -121,8 +122,8 @@ def main():
             if min(Levenshtein.distance(truth, text) for text in (read, other)) < 0.3 * len(truth):
                 lines.append((truth, read, other, least, left))
     print({**rates(lines), "seconds_glyph": round(seconds[0] / len(lines), 3), "seconds_ocr": round(seconds[1] / len(lines), 3)})
-    for least in (0.5, 0.7, 0.8, 0.9, 0.95):
-        for left_over in (0.5, 0.35, 0.2):
+    for least in (0.5, 0.8, 0.95):
+        for left_over in (0.9, 0.7, 0.6, 0.5, 0.4):
             print({"least_mass": least, "most_left_over": left_over, **rates([line for line in lines if line[3] >= least and line[4] <= left_over])})
 
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::names;
 use super::output::OutputError;
 use crate::document::{Element, ElementKind, Page, PageStatus, read_page};
 
@@ -138,7 +139,7 @@ fn page_files(root: &Path) -> Result<BTreeMap<(String, u32), PathBuf>, OutputErr
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
             } else if let Some(number) = entry.file_name().to_str().and_then(page_number) {
-                let output = folder.strip_prefix(root).unwrap_or(&folder).display().to_string();
+                let output = names::text(folder.strip_prefix(root).unwrap_or(&folder));
                 found.insert((output, number), path);
             }
         }

@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::engine::Engine;
 use super::finish::{FinishedPages, finish_document};
 use super::journal::{FileRecord, Journal, PageRecord, Record};
+use super::names;
 use super::output::OutputError;
 use super::pages::PageRanges;
 use super::resume::Kept;
@@ -77,7 +78,7 @@ impl<'a, E: Engine> Coordinator<'a, E> {
             unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         });
         for (path, error) in unreadable {
-            self.file_failed(path.display().to_string(), error.to_string());
+            self.file_failed(names::text(path), error.to_string());
         }
     }
 

@@ -26,7 +26,7 @@ impl PageSettings<'_> {
             "docparse": env!("CARGO_PKG_VERSION"),
             "dpi": self.raster.dpi,
             "max_side": self.raster.max_side,
-            "drafts": [drafters.layout, drafters.text_layer, drafters.ocr, drafters.table, drafters.mtp, drafters.ngram, drafters.glyph],
+            "drafts": [drafters.layout, drafters.text_layer, drafters.ocr, drafters.table, drafters.glyph, drafters.mtp, drafters.ngram],
             "accept": self.decode.acceptance.map(|acceptance| match acceptance {
                 Acceptance::Lossless => "lossless",
                 Acceptance::Trust => "trust",

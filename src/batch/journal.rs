@@ -2,7 +2,7 @@
 //! to one folder have a journal each, `run-2-of-8.jsonl`: appending is not safe on every network file system.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -134,11 +134,15 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal in `folder` for appending. A line that a killed run left unfinished is closed first.
+    /// Opens the journal in `folder` for appending. A line that a killed run left unfinished is closed first. One that another
+    /// run has open is refused, since the two would remove each other's files; a file system without locks cannot tell.
     pub fn open(folder: &Path, shard: Option<Shard>) -> Result<Journal, OutputError> {
         let path = folder.join(shard.map_or_else(|| JOURNAL_NAME.to_owned(), Shard::journal_name));
         let open = || -> io::Result<File> {
             let mut file = File::options().create(true).append(true).read(true).open(&path)?;
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing here"));
+            }
             if file.seek(SeekFrom::End(0))? > 0 {
                 file.seek(SeekFrom::End(-1))?;
                 let mut last = [0];
@@ -193,6 +197,17 @@ mod tests {
             failed: Vec::new(),
             header: PageHeader::new(None, "s", "i", "a.pdf"),
         }
+    }
+
+    #[test]
+    fn two_runs_do_not_write_to_one_folder_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Journal::open(dir.path(), None).unwrap();
+        let error = Journal::open(dir.path(), None).unwrap_err();
+        assert!(error.to_string().contains("another run"), "{error}");
+        Journal::open(dir.path(), Some("2/3".parse().unwrap())).unwrap();
+        drop(first);
+        Journal::open(dir.path(), None).unwrap();
     }
 
     #[test]

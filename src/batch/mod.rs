@@ -13,6 +13,9 @@ pub mod inputs;
 /// Page ranges.
 pub mod pages;
 
+/// Names as text that leads back to the files.
+pub mod names;
+
 /// Files -> output folders.
 pub mod plan;
 

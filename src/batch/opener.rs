@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::engine::{Engine, PageSource};
 use super::identity::file_sha256;
+use super::names;
 use super::output::{Clear, OutputError, clear};
 use super::plan::PlannedFile;
 use super::resume::{Kept, kept_pages};
@@ -31,7 +32,7 @@ fn open_file<E: Engine>(
     index: usize,
     file: &PlannedFile,
 ) {
-    let name = file.input.name.display().to_string();
+    let name = names::text(&file.input.name);
     let begun = Instant::now();
     let opened = file_sha256(&file.input.path)
         .map_err(|error| error.to_string())
@@ -62,7 +63,7 @@ fn open_file<E: Engine>(
     let context = FileContext {
         index,
         name,
-        output: file.folder.display().to_string(),
+        output: names::text(&file.folder),
         folder: shared.folder_of(file),
         header: PageHeader {
             docparse: env!("CARGO_PKG_VERSION").to_owned(),

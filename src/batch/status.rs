@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::journal::journals;
+use super::names;
 use super::output::{OutputError, extension, page_name};
 use super::pages::PageRanges;
 use crate::document::{PageStatus, read_page};
@@ -265,7 +266,7 @@ impl Fold {
 
 /// Holds what the journal says against the files that are there.
 fn settled(root: &Path, output: String, mut known: Known) -> FileStatus {
-    let folder = root.join(&output);
+    let folder = root.join(names::path(&output));
     if !known.finished {
         // Pages are written before their line is: a killed run may owe one a worker.
         for (page, path) in page_files(&folder) {

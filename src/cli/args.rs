@@ -103,9 +103,9 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "RANGES", allow_hyphen_values = true)]
     pub(crate) pages: Option<PageRanges>,
 
-    /// Languages of pages without a text layer, as tesseract names them: `ara`, `hin,eng` [default: what the page shows].
+    /// Languages of pages without a text layer: `ara`, `hin,eng` [default: what the page shows].
     ///
-    /// Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
+    /// Named as tesseract does. Latin, Chinese and Japanese script is read by the program itself. For other scripts it asks `tesseract`, if that is
     /// installed with the language's data; naming one that is not installed is an error.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) lang: Vec<String>,
@@ -183,6 +183,16 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub(crate) device: Device,
 
+    /// GiB of a CUDA device's memory that one worker's session may take [default: all of it].
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) device_memory: Option<f32>,
+
+    /// GiB for the keys and values of a page that is being decoded [default: 4].
+    ///
+    /// A page that could need more is not begun: prompt, layout and one region at their longest must fit.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes)]
+    pub(crate) kv_memory: Option<f32>,
+
     /// Model pack: a folder, a name, or `none` [default: nano].
     ///
     /// A name is looked up in `models/` beside the program and in the folders above it. `none` writes the drafts (text layer,
@@ -241,12 +251,12 @@ pub(crate) struct LimitArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Decoding (advanced, may change)")]
 pub(crate) struct DecodeArguments {
-    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, mtp, ngram, glyph.
+    /// What may draft: auto, none, or a list of layout, text-layer, ocr, table, glyph, mtp, ngram.
     ///
-    /// The first four say what stands on the page. `mtp` (the model's multi-token head, if it has one) and `ngram` (what a region
-    /// repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page alone, one
-    /// token at a time. `glyph` is not in `auto`: lines that the vision graph of a pack that offers it reads for sure are not read by
-    /// the OCR again; it needs `ocr`.
+    /// The first four say what stands on the page. `glyph` is not in `auto`: with a pack that offers it, lines that its vision graph
+    /// reads for sure are not read by the OCR again; it needs `ocr`. `mtp` (the model's multi-token head, if it has one) and `ngram`
+    /// (what a region repeats of itself) are the model's own guesses, where nothing else drafts. With `none` the model reads the page
+    /// alone, one token at a time.
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = drafters)]
     pub(crate) drafts: Drafters,
 
@@ -511,6 +521,13 @@ fn share(text: &str) -> Result<f32, String> {
     }
 }
 
+fn gigabytes(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(size) if (0.1..=65536.0).contains(&size) => Ok(size),
+        _ => Err("expected GiB from 0.1 to 65536".into()),
+    }
+}
+
 fn device(text: &str) -> Result<Device, String> {
     match text {
         "auto" => return Ok(Device::Auto),
@@ -543,7 +560,7 @@ fn drafters(text: &str) -> Result<Drafters, String> {
             "ngram" => drafters.ngram = true,
             other => {
                 return Err(format!(
-                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, mtp, ngram, glyph"
+                    "`{other}` is not one of auto, none, layout, text-layer, ocr, table, glyph, mtp, ngram"
                 ));
             }
         }

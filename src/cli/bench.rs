@@ -13,7 +13,7 @@ use crate::bench::modes::Mode;
 use crate::bench::{BenchError, BenchSettings, run, run_decoder};
 use crate::pdf::OpenOptions;
 use crate::reader::ReaderSettings;
-use crate::settings::{DecodeSettings, Device, Limits, ModelChoice, RasterSettings};
+use crate::settings::{DecodeSettings, Device, Limits, MemorySettings, ModelChoice, RasterSettings};
 
 /// Runs `bench`.
 pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
@@ -110,6 +110,7 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
             model: model.unwrap_or(ModelChoice::None),
             device: Device::Cpu,
             decode: DecodeSettings::default(),
+            memory: MemorySettings::default(),
             third_party: locate::third_party(),
             threads: arguments.threads.max(1),
             figures: false,

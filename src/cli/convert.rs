@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments};
+use super::args::{ConvertArguments, DecodeArguments, InputArguments, LimitArguments, RunArguments};
 use super::exit::Outcome;
 use super::locate;
 use super::report::{self, Report};
@@ -29,7 +29,8 @@ use crate::graphs::runtime::RuntimeError;
 use crate::pdf::OpenOptions;
 use crate::reader::{ReaderError, ReaderSettings};
 use crate::settings::{
-    DecodeSettings, Destination, Existing, Format, Limits, ModelChoice, OutputSettings, RasterSettings,
+    DecodeSettings, Destination, Existing, Format, Limits, MemorySettings, ModelChoice, OutputSettings,
+    RasterSettings,
 };
 
 /// Why nothing is converted at all.
@@ -163,6 +164,7 @@ fn prepare(
             device: arguments.run.device.clone(),
             decode,
             page_time: limits.page_time,
+            memory: memory_settings(&arguments.run),
             third_party,
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
@@ -362,6 +364,11 @@ fn installed(third_party: &Path, ocr: bool) -> Vec<(String, u64)> {
     found
 }
 
+fn memory_settings(typed: &RunArguments) -> MemorySettings {
+    let bytes = |gibibytes: f32| (f64::from(gibibytes) * f64::from(1 << 30)) as usize;
+    MemorySettings { keys_and_values: typed.kv_memory.map(bytes), device: typed.device_memory.map(bytes) }
+}
+
 fn limits(typed: &LimitArguments) -> Limits {
     Limits {
         page_time: Duration::from_secs(typed.page_timeout.into()),
@@ -434,6 +441,8 @@ fn check_stats_place(path: Option<&Path>) -> Result<(), Refusal> {
 fn watch_signals() -> io::Result<Arc<AtomicUsize>> {
     let number = Arc::new(AtomicUsize::new(0));
     let again = Arc::new(AtomicBool::new(false));
+    // Handled, so that a write past `ulimit -f` is an error that is reported.
+    flag::register(SIGXFSZ, Arc::default())?;
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
         flag::register(signal, Arc::clone(&again))?;

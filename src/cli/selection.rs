@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::report::{counted, escaped};
 use crate::batch::inputs::Inputs;
+use crate::batch::names;
 use crate::batch::output::{OutputError, has_output};
 use crate::batch::plan::PlannedFile;
 use crate::batch::shard::Shard;
@@ -42,8 +43,8 @@ impl<'a> Known<'a> {
     }
 
     fn of(&self, file: &PlannedFile) -> Option<&'a FileStatus> {
-        let output = self.by_output.get(&*file.folder.to_string_lossy());
-        output.or_else(|| self.by_name.get(&*file.input.name.to_string_lossy())).copied()
+        let output = self.by_output.get(&*names::text(&file.folder));
+        output.or_else(|| self.by_name.get(&*names::text(&file.input.name))).copied()
     }
 }
 
@@ -57,7 +58,7 @@ pub(super) fn dry_run(
     let mut text = String::new();
     let Destination::Folder(root) = destination else {
         for file in files {
-            let _ = writeln!(text, "convert\t{}\t-", escaped(&file.input.name.display().to_string()));
+            let _ = writeln!(text, "convert\t{}\t-", escaped(&names::text(&file.input.name)));
         }
         return Ok(text + &format!("{}\n", counted(files.len(), "file")));
     };
@@ -70,7 +71,7 @@ pub(super) fn dry_run(
             Existing::Refuse | Existing::Overwrite => "convert".to_owned(),
             Existing::Resume => known.of(file).map_or_else(|| "convert".to_owned(), resumed),
         };
-        let (name, folder) = (file.input.name.display().to_string(), folder.display().to_string());
+        let (name, folder) = (names::text(&file.input.name), names::text(&folder));
         let _ = writeln!(text, "{what}\t{}\t{}", escaped(&name), escaped(&folder));
     }
     Ok(text + &format!("{}\n", counted(files.len(), "file")))

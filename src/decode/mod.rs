@@ -140,7 +140,9 @@ pub struct PageDecoding {
 pub enum DecodeError {
     #[error(transparent)]
     Graph(#[from] GraphError),
-    #[error("keys and values need up to {needed} bytes, {budget} are allowed")]
+    #[error(
+        "keys and values need up to {needed} bytes, {budget} are allowed; give more with --kv-memory, or fewer --max-tokens"
+    )]
     NoRoom { needed: usize, budget: usize },
     #[error("the model's protocol has no prompt for the trunk")]
     EmptyPrompt,

@@ -75,14 +75,17 @@ enum Mark<'a> {
 
 /// Links with a target that a reader may follow, and whose text is not the target itself.
 fn known<'a>(spans: &[LinkSpan], links: &'a [Link]) -> Vec<(LinkSpan, &'a str)> {
-    const SCHEMES: [&str; 5] = ["http://", "https://", "mailto:", "ftp://", "tel:"];
     spans
         .iter()
         .filter_map(|span| Some((*span, links.get(span.link as usize)?.uri.as_str())))
-        .filter(|(_, uri)| {
-            SCHEMES.iter().any(|s| uri.get(..s.len()).is_some_and(|u| u.eq_ignore_ascii_case(s)))
-        })
+        .filter(|(_, uri)| is_safe_target(uri))
         .collect()
+}
+
+/// May a reader follow a link there? Not to scripts and files.
+pub(crate) fn is_safe_target(uri: &str) -> bool {
+    const SCHEMES: [&str; 5] = ["http://", "https://", "mailto:", "ftp://", "tel:"];
+    SCHEMES.iter().any(|s| uri.get(..s.len()).is_some_and(|u| u.eq_ignore_ascii_case(s)))
 }
 
 /// A link target in which nothing ends the target.
@@ -214,9 +217,8 @@ fn mark_singles(chars: &[char], marks: &mut [Mark<'_>]) {
         let rest = &chars[at + 1..];
         let mark = match c {
             '\\' if rest.first().is_none_or(char::is_ascii_punctuation) => Mark::Backslash,
-            '<' if rest.first().is_some_and(|n| n.is_ascii_alphabetic() || matches!(n, '/' | '!' | '?'))
-                && rest.contains(&'>') =>
-            {
+            // At the start of a line `<script` opens a block of HTML without being closed.
+            '<' if rest.first().is_some_and(|n| n.is_ascii_alphabetic() || matches!(n, '/' | '!' | '?')) => {
                 Mark::As("&lt;")
             }
             '&' if entity(rest) => Mark::As("&amp;"),
@@ -320,6 +322,8 @@ mod tests {
             paragraph("`a` and <b>bold</b> &amp; \\* end"),
             "\\`a\\` and &lt;b>bold&lt;/b> &amp;amp; \\\\* end"
         );
+        assert_eq!(paragraph("<script"), "&lt;script");
+        assert_eq!(paragraph("<!-- a"), "&lt;!-- a");
         assert_eq!(paragraph("$x$ and [a](b)"), "\\$x\\$ and [a\\](b)");
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
+
+use crate::document::escape::is_safe_target;
 
 /// A block of Markdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +31,9 @@ static RULER: LazyLock<Regex> =
 static IMAGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"!\[[^\]]*\]\([^)]*\)").expect("a constant pattern"));
 static LINK: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\([^)]*\)").expect("a constant pattern"));
+    LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\(([^)]*)\)").expect("a constant pattern"));
+static TYPE_TAG: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^<(/?(b|i|u|em|strong|sub|sup)|br ?/?)>").expect("a constant pattern"));
 
 /// Splits Markdown into blocks.
 pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
@@ -161,7 +165,44 @@ pub(crate) fn latex(source: &str) -> String {
         }
     }
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
-    lines.join("\n").replace("$$", "")
+    let source = lines.join("\n").replace("$$", "");
+    // A space after `<` means nothing in a formula, and no reader takes it for a tag.
+    let mut parts = source.split('<');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(if part.starts_with(opens_tag) { "< " } else { "<" });
+        out.push_str(part);
+    }
+    out
+}
+
+/// After `<`: does a tag, a comment or a declaration begin?
+fn opens_tag(c: char) -> bool {
+    c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')
+}
+
+/// Markdown that a model wrote, without what could act: of HTML it keeps bare tags that set type, links lead only to where
+/// a reader may go.
+pub(crate) fn harmless(markdown: &str) -> String {
+    let text = LINK.replace_all(markdown, |link: &Captures<'_>| match is_safe_target(&link[2]) {
+        true => link[0].to_owned(),
+        false => link[1].to_owned(),
+    });
+    let mut out = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let kept = match TYPE_TAG.find(rest) {
+            Some(tag) => tag.end(),
+            None => usize::from(!rest[1..].starts_with(opens_tag)),
+        };
+        out.push_str(if kept > 0 { &rest[..kept] } else { "&lt;" });
+        rest = &rest[kept.max(1)..];
+    }
+    out.push_str(rest);
+    // A line that would say where a reference leads.
+    out.replace("]:", "\\]:")
 }
 
 #[cfg(test)]
@@ -169,6 +210,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn nothing_that_acts_is_left() {
+        assert_eq!(harmless("a<br>b <sup>2</sup> x < y"), "a<br>b <sup>2</sup> x < y");
+        assert_eq!(
+            harmless("<tr<script>a</script> <b onclick=x>"),
+            "&lt;tr&lt;script>a&lt;/script> &lt;b onclick=x>"
+        );
+        assert_eq!(
+            harmless("[a](javascript:x) [b](https://c.org) <javascript:x> <!--"),
+            "a [b](https://c.org) &lt;javascript:x> &lt;!--"
+        );
+        assert_eq!(harmless("[a]: javascript:x"), "[a\\]: javascript:x");
+        assert_eq!(latex("$$ a<b <script> $$"), "a< b < script>");
+    }
 
     #[test]
     fn each_form_becomes_its_block() {

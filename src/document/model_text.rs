@@ -6,7 +6,7 @@ use crate::document::composed::Composed;
 use crate::document::escape::{BlockStart, inline};
 use crate::document::grid::{Grid, GridCell};
 use crate::document::lists::Mark;
-use crate::document::markup::{Block, blocks, latex, plain};
+use crate::document::markup::{Block, blocks, harmless, latex, plain};
 use crate::document::text::Writer;
 use crate::document::{ElementKind, table_html};
 use crate::page::{Kind, Markup, Source};
@@ -153,7 +153,7 @@ impl Maker {
             }
             Block::Item(mark, source) => {
                 let ordered = mark.starts_with(|c: char| c.is_ascii_digit());
-                let markdown = format!("{} {source}", if ordered { &mark } else { "-" });
+                let markdown = format!("{} {}", if ordered { &mark } else { "-" }, harmless(&source));
                 let text = if ordered { format!("{mark} {}", plain(&source)) } else { plain(&source) };
                 self.known(ElementKind::ListItem, &text, markdown)
             }
@@ -176,9 +176,9 @@ impl Maker {
             Block::Paragraph(source) => match self.kind {
                 Kind::Title | Kind::Heading => vec![self.text(self.whole(&plain(&source)))],
                 Kind::Table | Kind::List | Kind::Formula | Kind::Code => {
-                    self.known(ElementKind::Paragraph, &plain(&source), source)
+                    self.known(ElementKind::Paragraph, &plain(&source), harmless(&source))
                 }
-                kind => self.known(kind.into(), &plain(&source), source),
+                kind => self.known(kind.into(), &plain(&source), harmless(&source)),
             },
         }
     }

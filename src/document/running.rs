@@ -9,14 +9,19 @@ use crate::document::{Element, ElementKind, Page};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct EdgeKey(u64);
 
+/// Type that is larger by this factor is seen to be so.
+const LARGER: f32 = 1.15;
 /// Longest text that can be a running line, characters.
 const LONGEST: usize = 200;
 
 /// The key of an element that stands at the edge of its page. The title of a document may repeat on its pages; on the first it
-/// is none of the running lines.
-pub(crate) fn edge_key(element: &Element, page: u32, page_height: f32) -> Option<EdgeKey> {
+/// is none of the running lines: what is called a title there, or a heading than which nothing is set larger.
+pub(crate) fn edge_key(element: &Element, page: &Page) -> Option<EdgeKey> {
     use ElementKind::{Chart, Figure, Heading, Table, Title};
-    if page == 1 && matches!(element.kind, Title | Heading) {
+    let size = |e: &Element| e.style.as_ref().map_or(0.0, |s| s.size);
+    let exact = element.style.as_ref().is_some_and(|s| s.exact);
+    let smaller = exact && page.elements.iter().any(|e| size(e) > LARGER * size(element));
+    if page.number == 1 && (element.kind == Title || element.kind == Heading && !smaller) {
         return None;
     }
     let edge = element.style.as_ref().is_some_and(|s| s.edge);
@@ -28,7 +33,7 @@ pub(crate) fn edge_key(element: &Element, page: u32, page_height: f32) -> Option
     }
     let mut hasher = DefaultHasher::new();
     letters(&element.text).hash(&mut hasher);
-    (element.bbox.y0 > 0.5 * page_height).hash(&mut hasher);
+    (element.bbox.y0 > 0.5 * page.height).hash(&mut hasher);
     // The title of a document or a chapter often runs on its pages, in smaller type.
     element.style.as_ref().filter(|s| s.exact).map(|s| (2.0 * s.size).round() as i32).hash(&mut hasher);
     Some(EdgeKey(hasher.finish()))
@@ -59,13 +64,13 @@ impl RunningLines {
 
     /// Turns the running lines of a page into headers, footers and page numbers.
     pub(crate) fn mark(&self, page: &mut Page) {
-        let (height, number) = (page.height, page.number);
-        for element in &mut page.elements {
-            let known =
-                matches!(element.kind, ElementKind::Header | ElementKind::Footer | ElementKind::PageNumber);
-            if known || !edge_key(element, number, height).is_some_and(|key| self.holds(key)) {
-                continue;
-            }
+        let height = page.height;
+        let runs = |e: &Element| {
+            let known = matches!(e.kind, ElementKind::Header | ElementKind::Footer | ElementKind::PageNumber);
+            !known && edge_key(e, page).is_some_and(|key| self.holds(key))
+        };
+        let running: Vec<bool> = page.elements.iter().map(runs).collect();
+        for (element, _) in page.elements.iter_mut().zip(running).filter(|(_, runs)| *runs) {
             let is_number =
                 letters(&element.text).is_empty() && element.text.contains(|c: char| c.is_ascii_digit());
             element.kind = match element.bbox.y0 > 0.5 * height {

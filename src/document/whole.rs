@@ -71,18 +71,13 @@ fn survey(pages: &[PathBuf], mut json: Option<&mut (dyn Write + '_)>) -> Result<
     let mut headings: Vec<(Heading, Option<EdgeKey>)> = Vec::new();
     for (at, path) in pages.iter().enumerate() {
         let (_, page) = read_page(path)?;
-        let mut keys: Vec<EdgeKey> =
-            page.elements.iter().filter_map(|e| edge_key(e, page.number, page.height)).collect();
+        let mut keys: Vec<EdgeKey> = page.elements.iter().filter_map(|e| edge_key(e, &page)).collect();
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
             *counts.entry(key).or_default() += 1;
         }
-        headings.extend(
-            page.elements
-                .iter()
-                .filter_map(|e| Some((heading_of(e)?, edge_key(e, page.number, page.height)))),
-        );
+        headings.extend(page.elements.iter().filter_map(|e| Some((heading_of(e)?, edge_key(e, &page)))));
         if let Some(json) = json.as_deref_mut() {
             json.write_all(json_page(&page, at == 0).as_bytes())?;
         }

@@ -110,16 +110,6 @@ impl Nets {
         }
     }
 
-    /// Lines are to be read by `glyphs` first; without one, that is said.
-    pub fn with_glyphs(mut self, glyphs: Option<GlyphReader>) -> Self {
-        if glyphs.is_none() {
-            self.warnings
-                .push("drafter off: glyph: no model, or one that does not offer to read lines".into());
-        }
-        self.glyphs = glyphs;
-        self
-    }
-
     /// From then on the networks are as if they were not there, until another deadline is set.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
@@ -154,6 +144,16 @@ impl Nets {
 
     fn in_time(&self) -> Option<()> {
         self.deadline.is_none_or(|deadline| Instant::now() < deadline).then_some(())
+    }
+
+    /// Lines are to be read by `glyphs` first; without one, that is said.
+    pub fn with_glyphs(mut self, glyphs: Option<GlyphReader>) -> Self {
+        if glyphs.is_none() {
+            self.warnings
+                .push("drafter off: glyph: no model, or one that does not offer to read lines".into());
+        }
+        self.glyphs = glyphs;
+        self
     }
 
     /// What the layout network sees; `None` without it.

@@ -14,6 +14,12 @@ use crate::raster::Raster;
 
 /// Mean confidence below which tesseract's reading is no better than none.
 const LEAST_CONFIDENCE: f32 = 0.5;
+/// Tesseract's confidence in a page's script, from which on it is believed; it takes a page of clear Hebrew for Thai with 0.8.
+const SURE_SCRIPT: f32 = 5.0;
+/// Height of the strip of a page on which scripts are tried, px: some lines.
+const STRIP: usize = 320;
+/// Characters of a script without spaces that stand nearer than this, in heights of the line, belong together.
+const NEAR: f32 = 0.25;
 /// What the program may answer: a page of words is some hundred kB.
 const MOST_OUTPUT: u64 = 32 << 20;
 
@@ -81,24 +87,65 @@ pub(crate) fn read_page(
 ) -> Option<TesseractPage> {
     let detected = output(tesseract(&["--psm", "0"]), Some(portable_pixmap(raster)), deadline);
     let seen = detected.as_deref().map(Seen::of).unwrap_or_default();
+    let turned = raster.turned_clockwise(seen.turn);
     let language = match languages {
-        [] => language_of(seen.script?, installed_languages())?,
+        [] if seen.confidence >= SURE_SCRIPT => language_of(seen.script?, installed_languages())?,
+        [] => best_language(&turned, deadline)?,
         named => named.join("+"),
     };
-    let turned = raster.turned_clockwise(seen.turn);
-    let table =
-        output(tesseract(&["-l", &language, "--psm", "3", "tsv"]), Some(portable_pixmap(&turned)), deadline)?;
-    let words = words_of_table(&table);
+    let words = read(&turned, &language, deadline)?;
+    (confidence(&words) >= LEAST_CONFIDENCE).then_some(TesseractPage {
+        words,
+        turn: seen.turn,
+        raster: turned,
+    })
+}
+
+fn read(raster: &Raster, language: &str, deadline: Option<Instant>) -> Option<Vec<Word>> {
+    let command = tesseract(&["-l", language, "--psm", "3", "tsv"]);
+    Some(words_of_table(&output(command, Some(portable_pixmap(raster)), deadline)?))
+}
+
+/// Mean over the characters; 0 without any.
+fn confidence(words: &[Word]) -> f32 {
     let letters: usize = words.iter().map(|word| word.text.chars().count()).sum();
     let sum: f32 = words.iter().map(|word| word.confidence * word.text.chars().count() as f32).sum();
-    let sure = letters > 0 && sum / letters as f32 >= LEAST_CONFIDENCE;
-    sure.then_some(TesseractPage { words, turn: seen.turn, raster: turned })
+    sum / letters.max(1) as f32
+}
+
+/// The languages of that installed script in which the most printed strip of the page reads best. English stands for all that
+/// the network reads: where it is the best, tesseract is not needed.
+fn best_language(raster: &Raster, deadline: Option<Instant>) -> Option<String> {
+    let strip = most_printed_strip(raster)?;
+    let installed = installed_languages();
+    let mut candidates: Vec<String> =
+        SCRIPTS.iter().filter_map(|(script, _)| language_of(script, installed)).collect();
+    candidates.dedup();
+    candidates.push("eng".into());
+    let tried = candidates.into_iter().filter_map(|language| {
+        let words = read(&strip, &language, deadline)?;
+        Some((confidence(&words), language))
+    });
+    let (_, best) = tried.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best != "eng").then_some(best)
+}
+
+fn most_printed_strip(raster: &Raster) -> Option<Raster> {
+    const INK: u8 = 128;
+    let height = STRIP.min(raster.height);
+    let gray = raster.gray();
+    let ink: Vec<usize> =
+        gray.chunks_exact(raster.width.max(1)).map(|row| row.iter().filter(|v| **v < INK).count()).collect();
+    let top = (0..=raster.height - height).max_by_key(|&top| ink[top..top + height].iter().sum::<usize>())?;
+    raster.cropped(0, top as i64, raster.width as i64, (top + height) as i64)
 }
 
 /// What `--psm 0` says of a page.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 struct Seen<'a> {
     script: Option<&'a str>,
+    /// In the script.
+    confidence: f32,
     turn: u8,
 }
 
@@ -106,7 +153,8 @@ impl<'a> Seen<'a> {
     fn of(detected: &'a str) -> Seen<'a> {
         let value = |name: &str| detected.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let degrees: u16 = value("Rotate:").and_then(|text| text.parse().ok()).unwrap_or(0);
-        Seen { script: value("Script:"), turn: (degrees / 90 % 4) as u8 }
+        let confidence = value("Script confidence:").and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        Seen { script: value("Script:"), confidence, turn: (degrees / 90 % 4) as u8 }
     }
 }
 
@@ -130,7 +178,7 @@ fn language_of(script: &str, installed: &[String]) -> Option<String> {
 /// The words of the program's TSV. Rows that are no words, and rows that cannot be read, are passed over.
 fn words_of_table(table: &str) -> Vec<Word> {
     let mut words = Vec::new();
-    let (mut line, mut place) = (0, None);
+    let (mut line, mut place, mut begun) = (0, None, LineSoFar::default());
     for row in table.lines().skip(1) {
         // level, page, block, paragraph, line, word, left, top, width, height, confidence (-1, 0..100), text
         let fields: Vec<&str> = row.splitn(12, '\t').collect();
@@ -151,7 +199,12 @@ fn words_of_table(table: &str) -> Vec<Word> {
         if place.is_some_and(|place| place != here) {
             line += 1;
         }
+        if place != Some(here) {
+            begun = LineSoFar::default();
+        }
         place = Some(here);
+        let glue = begun.goes_on_with(&text, *left);
+        begun.add(&text, left + width, *height);
         words.push(Word {
             text,
             bbox: Rect::new(*left, *top, left + width.max(0.0), top + height.max(0.0)),
@@ -159,7 +212,7 @@ fn words_of_table(table: &str) -> Vec<Word> {
             bold: false,
             font: "".into(),
             line,
-            glue: false,
+            glue,
             confidence: (confidence / 100.0).min(1.0),
             source: Source::Tesseract,
             link: None,
@@ -168,6 +221,33 @@ fn words_of_table(table: &str) -> Vec<Word> {
         });
     }
     words
+}
+
+/// A line of the table up to a word. Tesseract parts scripts without spaces into characters.
+#[derive(Default)]
+struct LineSoFar {
+    right: f32,
+    tallest: f32,
+    /// It ends in a script without spaces.
+    spaceless: bool,
+}
+
+impl LineSoFar {
+    /// Does what begins at `left` belong to the word before it?
+    fn goes_on_with(&self, text: &str, left: f32) -> bool {
+        self.spaceless && text.starts_with(is_spaceless) && left - self.right < NEAR * self.tallest
+    }
+
+    fn add(&mut self, text: &str, right: f32, height: f32) {
+        self.right = self.right.max(right);
+        self.tallest = self.tallest.max(height);
+        self.spaceless = text.ends_with(is_spaceless);
+    }
+}
+
+/// Thai, Lao, Burmese, Khmer.
+fn is_spaceless(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
 }
 
 fn tesseract(arguments: &[&str]) -> Command {
@@ -233,7 +313,7 @@ mod tests {
     #[test]
     fn the_script_of_the_page_picks_among_the_installed_languages() {
         let detected = "Page number: 0\nOrientation in degrees: 180\nRotate: 180\nScript: Arabic\nScript confidence: 4\n";
-        assert_eq!(Seen::of(detected), Seen { script: Some("Arabic"), turn: 2 });
+        assert_eq!(Seen::of(detected), Seen { script: Some("Arabic"), confidence: 4.0, turn: 2 });
         assert_eq!(Seen::of("Rotate: x\n"), Seen::default());
         let installed = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(language_of("Arabic", &installed(&["ara", "eng", "osd"])).as_deref(), Some("ara+eng"));
@@ -260,6 +340,25 @@ mod tests {
             words.iter().map(|w| (w.text.as_str(), w.line, w.bbox.x0)).collect();
         assert_eq!(seen, [("مرحبا", 0, 60.0), ("يا", 0, 10.0), ("عالم", 1, 10.0)]);
         assert!((words[0].confidence - 0.935).abs() < 1e-6 && words[0].source == Source::Tesseract);
+    }
+
+    #[test]
+    fn characters_of_a_script_without_spaces_are_joined_where_they_stand_close() {
+        let row =
+            |word: u8, left: u8, text: &str| format!("\n5\t1\t1\t1\t1\t{word}\t{left}\t0\t9\t20\t90\t{text}");
+        let table =
+            ["head".to_owned(), row(1, 0, "ม"), row(2, 10, "น"), row(3, 40, "ก"), row(4, 50, "a")].concat();
+        let glued: Vec<bool> = words_of_table(&table).iter().map(|w| w.glue).collect();
+        assert_eq!(glued, [false, true, false, false]);
+    }
+
+    #[test]
+    fn the_strip_that_is_tried_is_where_the_print_is() {
+        let mut page = Raster::filled(100, 1000, [255; 3]);
+        page.rgb[600 * 300..700 * 300].fill(0);
+        let strip = most_printed_strip(&page).unwrap();
+        assert_eq!((strip.width, strip.height), (100, STRIP));
+        assert_eq!(strip.gray().iter().filter(|v| **v == 0).count(), 100 * 100);
     }
 
     #[test]

@@ -86,12 +86,14 @@ pub struct SessionOptions {
     /// Intra-op threads. They do not spin: an idle session that spins burns the cores of the others.
     pub threads: usize,
     pub provider: Provider,
+    /// Most bytes of a CUDA device's memory that one session's arena takes; `None`: all of it.
+    pub device_memory: Option<usize>,
 }
 
 impl From<usize> for SessionOptions {
     /// That many threads on the CPU.
     fn from(threads: usize) -> Self {
-        SessionOptions { threads, provider: Provider::Cpu }
+        SessionOptions { threads, provider: Provider::Cpu, device_memory: None }
     }
 }
 
@@ -127,7 +129,9 @@ pub fn profiled_session(
         };
         let mut builder = match options.provider {
             Provider::Cpu => builder,
-            Provider::Cuda(device) => builder.with_execution_providers([cuda(device)])?,
+            Provider::Cuda(device) => {
+                builder.with_execution_providers([cuda(device, options.device_memory)])?
+            }
         };
         builder.commit_from_file(path)
     };
@@ -135,13 +139,31 @@ pub fn profiled_session(
 }
 
 /// CUDA that fails loudly: without `error_on_failure` the runtime would build a CPU session and say nothing. The arena grows by
-/// what is asked for, not by doubling, so that several sessions share a device.
-fn cuda(device: u32) -> ort::ep::ExecutionProviderDispatch {
-    ort::ep::CUDA::default()
+/// what is asked for, not by doubling, so that several sessions share a device; it does not give back, so it has a limit.
+fn cuda(device: u32, memory: Option<usize>) -> ort::ep::ExecutionProviderDispatch {
+    load_cuda_libraries();
+    let provider = ort::ep::CUDA::default()
         .with_device_id(i32::try_from(device).unwrap_or(i32::MAX))
-        .with_arena_extend_strategy(ort::ep::ArenaExtendStrategy::SameAsRequested)
-        .build()
-        .error_on_failure()
+        .with_arena_extend_strategy(ort::ep::ArenaExtendStrategy::SameAsRequested);
+    let provider = match memory {
+        Some(bytes) => provider.with_memory_limit(bytes),
+        None => provider,
+    };
+    provider.build().error_on_failure()
+}
+
+/// Loads the CUDA libraries that `scripts/setup --gpu` put into `cuda/` of a native folder, once. Where there are none, those of
+/// the system are found by the loader; what is missing is said when the provider is registered.
+fn load_cuda_libraries() {
+    static LOADED: OnceLock<()> = OnceLock::new();
+    LOADED.get_or_init(|| {
+        let Some(dir) = native_dirs().into_iter().map(|dir| dir.join("cuda")).find(|dir| dir.is_dir()) else {
+            return;
+        };
+        if let Err(error) = ort::ep::cuda::preload_dylibs(Some(&dir), Some(&dir)) {
+            tracing::debug!("{}: {error}", dir.display());
+        }
+    });
 }
 
 /// Can sessions run on the CUDA device? Answers why not. All of it fails when the session's builder takes the provider, before
@@ -149,7 +171,7 @@ fn cuda(device: u32) -> ort::ep::ExecutionProviderDispatch {
 pub fn probe_cuda(device: u32) -> Result<(), RuntimeError> {
     let environment = environment()?;
     let registered = Session::builder(environment).map_err(|e| e.to_string()).and_then(|builder| {
-        builder.with_execution_providers([cuda(device)]).map(|_| ()).map_err(|e| e.to_string())
+        builder.with_execution_providers([cuda(device, None)]).map(|_| ()).map_err(|e| e.to_string())
     });
     registered.map_err(|message| RuntimeError::Device { device, message })
 }

@@ -1,33 +1,28 @@
-//! From a page's raster to its prefix: what is made of the pixels, and the graphs that run before decoding, in the two forms
-//! that packs have.
+//! From a page's raster to its prefix: the graphs that run before decoding, in the two forms that packs have.
 
 use std::collections::BTreeMap;
 
 use super::{DraftedPage, ModelError};
+use crate::decode::protocol::Protocol;
+use crate::decode::retention::propagated;
 use crate::drafts::clock::Clock;
 use crate::graphs::manifest::{FixedGrid, MANIFEST_FILE, PackError, Preprocessing};
-use crate::graphs::onnx::{PictureGraph, PrefillGraph, PromptGraph, Propagation, VisionGraph};
+use crate::graphs::onnx::{PictureGraph, PrefillGraph, PromptGraph, VisionGraph};
 use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{GraphError, Prefix};
+use crate::raster::Raster;
 use crate::vision::picture::{Picture, picture};
 use crate::vision::prompt::{PromptTokens, Prompter};
 use crate::vision::{PixelMapping, VisionInput, first_mapping, fixed_grid};
 
-/// How a page becomes the graphs' input.
-#[derive(Debug)]
-pub(super) enum Preparation {
-    /// Gray cells with ink.
-    Cells(FixedGrid),
-    /// A coloured picture within a prompt.
-    Picture(Box<Prompter>),
-}
-
-/// Sessions of the vision and prefill graphs.
+/// How a pack looks at pages.
 #[derive(Debug)]
 pub(super) enum Sight {
-    Cells { vision: VisionGraph, prefill: PrefillGraph },
-    Picture { vision: PictureGraph, prefill: PromptGraph },
+    /// At gray cells with ink.
+    Cells(FixedGrid),
+    /// At a coloured picture within a prompt.
+    Picture(Box<Prompter>),
 }
 
 /// A page as the graphs read it.
@@ -48,14 +43,14 @@ pub struct PictureInput {
 
 impl PageInput {
     /// Page pixels <-> what the model's coordinates are measured in.
-    pub(super) fn mapping(&self) -> PixelMapping {
+    pub fn mapping(&self) -> PixelMapping {
         match self {
             PageInput::Cells(input) => input.mapping,
             PageInput::Picture(input) => input.mapping,
         }
     }
 
-    pub(super) fn visual_tokens(&self) -> usize {
+    pub fn visual_tokens(&self) -> usize {
         match self {
             PageInput::Cells(input) => input.cells.len(),
             PageInput::Picture(input) => input.prompt.features,
@@ -63,123 +58,123 @@ impl PageInput {
     }
 }
 
-impl Preparation {
-    /// As the manifest of `pack` says.
-    pub(super) fn new(pack: &Pack) -> Result<Preparation, PackError> {
+impl Sight {
+    /// How `pack` looks at pages. Loads no graph.
+    pub(super) fn new(pack: &Pack) -> Result<Sight, PackError> {
         let manifest = &pack.manifest;
         if let Preprocessing::FixedGrid(grid) = &manifest.preprocessing {
-            return Ok(Preparation::Cells(*grid));
+            return Ok(Sight::Cells(*grid));
         }
         let fault =
             |(field, message)| PackError::Field { path: pack.dir.join(MANIFEST_FILE), field, message };
         let text = manifest.prompt.as_ref();
         let text = text.ok_or_else(|| fault(("prompt".into(), "is missing".into())))?;
-        let trunk_prompt = crate::decode::protocol::Protocol::trunk_prompt(&*pack.grammar);
         let (rule, parts) = (manifest.protocol.position_rule, manifest.dims.position_parts);
-        let prompter =
-            Prompter::new(text, &pack.grammar.vocabulary, &trunk_prompt, rule, parts).map_err(fault)?;
-        Ok(Preparation::Picture(Box::new(prompter)))
+        let trunk_prompt = pack.grammar.trunk_prompt();
+        let prompter = Prompter::new(text, &pack.grammar.vocabulary, &trunk_prompt, rule, parts);
+        Ok(Sight::Picture(Box::new(prompter.map_err(fault)?)))
     }
 
-    /// The mapping that the page's input will most likely have, without a look at its pixels. Whether a draft stands does not
-    /// depend on the scale.
+    /// Page pixels <-> what the model's coordinates are measured in, as far as it can be told without the pixels.
     pub(super) fn first_mapping(&self, page: &DraftedPage<'_>, pack: &Pack) -> PixelMapping {
         match self {
-            Preparation::Cells(grid) => first_mapping(page.raster, page.words, page.dpi, grid),
-            Preparation::Picture(_) => {
-                let scale = |side: usize| pack.grammar.grid() as f32 / side.max(1) as f32;
-                PixelMapping { scale_x: scale(page.raster.width), scale_y: scale(page.raster.height) }
-            }
+            Sight::Cells(grid) => first_mapping(page.raster, page.words, page.dpi, grid),
+            Sight::Picture(_) => grid_mapping(page.raster, pack.grammar.grid()),
         }
     }
 
     /// The page as the graphs read it; `None` for a page without anything to see.
     pub(super) fn input(&self, page: &DraftedPage<'_>, pack: &Pack) -> Result<Option<PageInput>, ModelError> {
         match self {
-            Preparation::Cells(grid) => {
+            Sight::Cells(grid) => {
                 let input = fixed_grid(page.raster, page.words, page.dpi, grid);
                 Ok((!input.cells.is_empty()).then_some(PageInput::Cells(input)))
             }
-            Preparation::Picture(prompter) => {
+            Sight::Picture(prompter) => {
                 let Some(picture) = picture(page.raster, &pack.manifest.preprocessing) else {
                     return Ok(None);
                 };
                 let prompt = prompter
                     .prompt(picture.layout, &pack.grammar.vocabulary)
                     .map_err(|message| GraphError { graph: "tokenizer".into(), message })?;
-                let mapping = self.first_mapping(page, pack);
+                let mapping = grid_mapping(page.raster, pack.grammar.grid());
                 Ok(Some(PageInput::Picture(Box::new(PictureInput { picture, prompt, mapping }))))
             }
         }
     }
 }
 
-/// What the vision graph made of a page.
-pub(super) enum Seen {
-    Cells(crate::graphs::onnx::VisionOutput),
-    Picture(crate::graphs::onnx::Features),
+fn grid_mapping(raster: &Raster, grid: u32) -> PixelMapping {
+    let scale = |side: usize| grid as f32 / side.max(1) as f32;
+    PixelMapping { scale_x: scale(raster.width), scale_y: scale(raster.height) }
 }
 
-impl Sight {
-    /// Loads the sessions of `pack`.
-    pub(super) fn load(pack: &Pack, options: SessionOptions) -> Result<Sight, PackError> {
+/// What of the page prefill carries to the upper layers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Propagation<'a> {
+    /// Shares of the visual tokens, one prefix each.
+    pub(super) rates: &'a [f32],
+    /// Last positions that are text.
+    pub(super) text_tail: usize,
+}
+
+/// Sessions of the vision and prefill graphs.
+#[derive(Debug)]
+pub(super) enum SightGraphs {
+    Cells { vision: VisionGraph, prefill: PrefillGraph },
+    Picture { vision: PictureGraph, prefill: PromptGraph },
+}
+
+impl SightGraphs {
+    pub(super) fn load(pack: &Pack, options: SessionOptions) -> Result<SightGraphs, PackError> {
         Ok(match &pack.manifest.preprocessing {
-            Preprocessing::FixedGrid(_) => {
-                Sight::Cells { vision: pack.vision_graph(options)?, prefill: pack.prefill_graph(options)? }
-            }
-            _ => {
-                Sight::Picture { vision: pack.picture_graph(options)?, prefill: pack.prompt_graph(options)? }
-            }
+            Preprocessing::FixedGrid(_) => SightGraphs::Cells {
+                vision: pack.vision_graph(options)?,
+                prefill: pack.prefill_graph(options)?,
+            },
+            _ => SightGraphs::Picture {
+                vision: pack.picture_graph(options)?,
+                prefill: pack.prompt_graph(options)?,
+            },
         })
     }
 
-    /// Runs the vision graph.
-    pub(super) fn look(&mut self, input: &PageInput) -> Result<Seen, ModelError> {
-        match (self, input) {
-            (Sight::Cells { vision, .. }, PageInput::Cells(input)) => Ok(Seen::Cells(vision.run(input)?)),
-            (Sight::Picture { vision, .. }, PageInput::Picture(input)) => {
-                Ok(Seen::Picture(vision.run(&input.picture)?))
-            }
-            _ => Err(other_pack()),
-        }
-    }
-
-    /// Runs the prefill graph. `propagation` chooses what reaches its upper layers, where the pack has it in two parts.
-    pub(super) fn prefill(
+    /// Keys and values of the page at each rate, with the seconds of its prefill. Books the seconds of the vision graph and of
+    /// the last prefill.
+    pub(super) fn prefixes(
         &mut self,
         input: &PageInput,
-        seen: &Seen,
-        propagation: Propagation<'_>,
-    ) -> Result<Prefix, ModelError> {
-        match (self, input, seen) {
-            (Sight::Cells { prefill, .. }, PageInput::Cells(input), Seen::Cells(seen)) => {
-                Ok(prefill.run(seen, input, propagation)?)
-            }
-            (Sight::Picture { prefill, .. }, PageInput::Picture(input), Seen::Picture(seen)) => {
-                Ok(prefill.run(&input.prompt, seen)?)
-            }
-            _ => Err(other_pack()),
-        }
-    }
-
-    /// Keys and values of the page; `seconds` gets those of the stages.
-    pub(super) fn prefix(
-        &mut self,
-        input: &PageInput,
-        propagation: Propagation<'_>,
+        propagation: &Propagation<'_>,
         threads: usize,
         seconds: &mut BTreeMap<&'static str, f64>,
-    ) -> Result<Prefix, ModelError> {
+    ) -> Result<Vec<(Prefix, f64)>, ModelError> {
         let clock = Clock::start(threads);
-        let seen = self.look(input)?;
-        seconds.insert("vision", clock.seconds());
-        let clock = Clock::start(threads);
-        let prefix = self.prefill(input, &seen, propagation)?;
-        seconds.insert("prefill", clock.seconds());
-        Ok(prefix)
+        let text_tail = propagation.text_tail;
+        let mut out = Vec::new();
+        match (self, input) {
+            (SightGraphs::Cells { vision, prefill }, PageInput::Cells(input)) => {
+                let features = vision.run(input)?;
+                seconds.insert("vision", clock.seconds());
+                for &rate in propagation.rates {
+                    let clock = Clock::start(threads);
+                    let kept = |saliency: &[f32], len| propagated(saliency, len, rate, text_tail);
+                    out.push((prefill.run(&features, input, &kept)?, clock.seconds()));
+                }
+            }
+            (SightGraphs::Picture { vision, prefill }, PageInput::Picture(input)) => {
+                let features = vision.run(&input.picture)?;
+                seconds.insert("vision", clock.seconds());
+                for _ in propagation.rates {
+                    let clock = Clock::start(threads);
+                    out.push((prefill.run(&input.prompt, &features)?, clock.seconds()));
+                }
+            }
+            _ => {
+                let message = "the page was made for another pack".into();
+                return Err(GraphError { graph: "vision".into(), message }.into());
+            }
+        }
+        seconds.extend(out.last().map(|(_, prefill)| ("prefill", *prefill)));
+        Ok(out)
     }
-}
-
-fn other_pack() -> ModelError {
-    GraphError { graph: "vision".into(), message: "the page was made for another pack".into() }.into()
 }

@@ -205,7 +205,7 @@ mod tests {
         let checksum = crc32(&bytes[12..29]);
         bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
         let error = opened(&bytes).unwrap().unwrap().page(1).unwrap_err();
-        assert!(error.to_string().contains("30000 x 30000"), "{error}");
+        assert!(error.contains("30000 x 30000"), "{error}");
     }
 
     fn crc32(bytes: &[u8]) -> u32 {

@@ -199,3 +199,29 @@ fn a_language_that_tesseract_does_not_have_is_an_error() {
     let done = docparse(dir.path()).args(convert).env("PATH", "/nonexistent").assert().code(3);
     assert!(String::from_utf8_lossy(&done.get_output().stderr).contains("`--lang script/Gurmukhi`"));
 }
+
+#[test]
+fn names_of_any_bytes_are_told_apart_by_status_and_resume() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = pictures(2);
+    let (first, second) = (dir.path().join("in/p01.png"), dir.path().join("in/p02.png"));
+    std::fs::rename(first, dir.path().join("in").join(std::ffi::OsStr::from_bytes(b"\xff.png"))).unwrap();
+    std::fs::rename(second, dir.path().join("in").join(std::ffi::OsStr::from_bytes(b"\xfe.png"))).unwrap();
+    docparse(dir.path()).args(COMMON).args(["-o", "out"]).assert().code(0);
+    let status = stdout(dir.path(), &["status", "out"], 0);
+    assert!(status.contains("\n2 files: 2 done\n"), "{status}");
+    let summary =
+        stderr(dir.path(), &[&COMMON[..], &["-o", "out", "--resume", "--retry-failed"]].concat(), 0);
+    assert!(summary.starts_with("0 files"), "{summary}");
+}
+
+#[test]
+fn a_file_that_grows_past_its_limit_is_an_error_of_the_output() {
+    let dir = pictures(1);
+    let program = env!("CARGO_BIN_EXE_docparse");
+    let script = format!("ulimit -f 0; exec {program} {} -o out", COMMON.join(" "));
+    let done =
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+    assert_eq!(done.status.code(), Some(4), "{done:?}");
+    assert!(String::from_utf8_lossy(&done.stderr).contains("error: "), "{done:?}");
+}

@@ -4,9 +4,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::expression::{Bar, Base, Piece, Row, SCRIPT_SIZE, pieces, scripted};
+use super::bars::Bar;
+use super::expression::{Base, Piece, Row, SCRIPT_SIZE, pieces};
 use super::faces::plain;
 use super::latex::latex;
+use super::scripts::scripted;
 use super::symbols::is_relation;
 use crate::geometry::Rect;
 use crate::lines::{lines_of, median};

@@ -1,45 +1,33 @@
 //! Formulas in running text: words that hold mathematics become one word with its LaTeX.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization;
 
+use super::bars::Bar;
 use super::display::bars_in;
-use super::expression::{Bar, SCRIPT_SIZE, expression};
-use super::faces::{Face, is_mathematical, is_mathematical_letter, plain};
+use super::evidence::{Role, is_small, role, slanted_lines};
+use super::expression::{SCRIPT_SIZE, expression};
+use super::extent::extent;
+use super::faces::plain;
 use super::latex::latex;
-use super::symbols::{accent, closing, is_binary, is_closing, is_function, is_large_operator, is_relation};
+use super::symbols::{closing, is_binary, is_closing, is_function, is_relation};
 use crate::geometry::{Rect, hull};
-use crate::lines::{hull_of, rtl_share};
+use crate::lines::hull_of;
 use crate::page::{Glyph, Rules, Word};
 
 /// Words further apart are not parts of one formula, em: table cells, columns.
 const WORD_GAP: f32 = 0.8;
-/// Scripts are at least this far from the baseline of their letter, em.
-const SCRIPT_SHIFT: f32 = 0.1;
 /// Limits stand this close to their operator, em.
 const LIMIT_GAP: f32 = 0.6;
 /// Words back that a word may go on from: a limit comes after the other one.
 const LOOK_BACK: usize = 3;
 /// A formula of more words is none.
 const MOST_WORDS: usize = 200;
-/// Letters of an upright name that carries a script or an argument.
-const NAME: usize = 4;
 /// Height and depth of a formula's line, em.
 const HEIGHT: f32 = 0.75;
 const DEPTH: f32 = 0.25;
-
-/// What a word is for a formula.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// Holds mathematics.
-    Formula,
-    /// Numbers, signs, italic letters: part of a formula beside others.
-    Between,
-    Text,
-}
 
 /// Words of a text layer -> the same, with formulas as words of their own. `glyphs` are those of `words`.
 pub(in crate::drafts) fn write_inline(words: &[Word], glyphs: &[Glyph], rules: &Rules) -> Vec<Word> {
@@ -193,7 +181,7 @@ impl<'a> Page<'a> {
     fn formula(&self, span: &Range<usize>) -> Option<Vec<Word>> {
         let words = &self.words[span.clone()];
         let glyphs = &self.glyphs[self.places[span.start].start..self.places[span.end - 1].end];
-        let range = trimmed(glyphs, false)?;
+        let range = extent(glyphs)?;
         let inside = &glyphs[range.clone()];
         if !inside.iter().any(|g| plain(g).0.is_alphanumeric()) {
             return None;
@@ -237,18 +225,6 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Lines, by their number, that are set in italics: there italic letters are no variables.
-fn slanted_lines(words: &[Word], glyphs: &[Glyph]) -> HashMap<u32, bool> {
-    let mut counts: HashMap<u32, (usize, usize)> = HashMap::new();
-    for glyph in glyphs.iter().filter(|g| g.character.is_alphabetic()) {
-        let Some(word) = words.get(glyph.word as usize) else { continue };
-        let count = counts.entry(word.line).or_default();
-        count.0 += usize::from(plain(glyph).1 == Face::Italic && !is_mathematical(&glyph.font));
-        count.1 += 1;
-    }
-    counts.into_iter().map(|(line, (italic, all))| (line, 2 * italic > all)).collect()
-}
-
 /// Which glyphs stand in each word.
 fn places(words: usize, glyphs: &[Glyph]) -> Vec<Range<usize>> {
     let mut out = Vec::with_capacity(words);
@@ -261,123 +237,6 @@ fn places(words: usize, glyphs: &[Glyph]) -> Vec<Range<usize>> {
         out.push(start..at);
     }
     out
-}
-
-fn role(word: &Word, glyphs: &[Glyph], place: Range<usize>, slanted: bool) -> Role {
-    let unknown =
-        |at: usize| matches!(plain(&glyphs[at]).0, '\0'..='\u{1f}' | '\u{fffd}' | '\u{e000}'..='\u{f8ff}');
-    if place.is_empty() || place.clone().any(unknown) || rtl_share(&word.text) > 0.0 {
-        Role::Text
-    } else if place.clone().any(|at| is_evidence(glyphs, at)) {
-        Role::Formula
-    } else if is_function(&word.text) || { place }
-        .all(|at| joins(plain(&glyphs[at]).0) || is_variable(glyphs, at, slanted))
-    {
-        Role::Between
-    } else {
-        Role::Text
-    }
-}
-
-/// An italic letter that may be a variable: alone, or one of a few that are multiplied; or a bold letter that stands alone.
-fn is_variable(glyphs: &[Glyph], at: usize, slanted: bool) -> bool {
-    let face = plain(&glyphs[at]).1;
-    let most = match face {
-        Face::Italic if !slanted => 3,
-        Face::Italic | Face::Bold => 1,
-        _ => return false,
-    };
-    let letter = |k: usize| plain(&glyphs[k]).0.is_alphabetic() && glyphs[k].word == glyphs[at].word;
-    let alike = |k: usize| letter(k) && plain(&glyphs[k]).1 == face;
-    let before = (0..at).rev().take_while(|&k| alike(k)).count();
-    let after = (at + 1..glyphs.len()).take_while(|&k| alike(k)).count();
-    let inside_word =
-        at - before > 0 && letter(at - before - 1) || at + after + 1 < glyphs.len() && letter(at + after + 1);
-    letter(at) && before + after < most && !(face == Face::Bold && inside_word)
-}
-
-/// Does this glyph show that there is a formula?
-fn is_evidence(glyphs: &[Glyph], at: usize) -> bool {
-    let glyph = &glyphs[at];
-    let (c, _) = plain(glyph);
-    let ornament = closing(c).is_some()
-        || is_closing(c)
-        || matches!(
-            c,
-            '‖' | '•'
-                | '∙'
-                | '∗'
-                | '*'
-                | '·'
-                | '⋄'
-                | '□'
-                | '■'
-                | '▪'
-                | '†'
-                | '‡'
-                | '§'
-                | '¶'
-                | '–'
-                | '—'
-                | '−'
-                | '∖'
-        );
-    if is_mathematical_letter(glyph.character) {
-        return true;
-    }
-    if is_mathematical(&glyph.font) {
-        return c.is_alphabetic() || !c.is_ascii() && !ornament && !c.is_whitespace();
-    }
-    is_large_operator(c) || is_script(glyphs, at)
-}
-
-/// Is the glyph smaller than the one before it, right beside it, and off its baseline?
-fn is_small(glyphs: &[Glyph], at: usize) -> bool {
-    let Some(base) = at.checked_sub(1).map(|k| &glyphs[k]) else { return false };
-    let glyph = &glyphs[at];
-    let off = (base.baseline - glyph.baseline).abs();
-    glyph.size < SCRIPT_SIZE * base.size
-        && off > SCRIPT_SHIFT * base.size
-        && off < base.size
-        && (glyph.ink.x0 - base.ink.x1).abs() < 0.4 * base.size
-}
-
-/// A script on a single italic letter, a lowered italic letter, or a power of ten.
-fn is_script(glyphs: &[Glyph], at: usize) -> bool {
-    if !is_small(glyphs, at) {
-        return false;
-    }
-    let (base, glyph) = (&glyphs[at - 1], &glyphs[at]);
-    let raised = glyph.baseline < base.baseline;
-    let (c, face) = plain(base);
-    let (own, own_face) = plain(glyph);
-    let before = at.checked_sub(2).filter(|&k| glyphs[k].word == base.word).map(|k| plain(&glyphs[k]).0);
-    let variable = c.is_alphabetic() && face == Face::Italic && before.is_none_or(|b| !b.is_alphabetic());
-    let lowered = !raised && c.is_alphabetic() && own.is_alphabetic() && own_face == Face::Italic;
-    let ten = c == '0'
-        && before == Some('1')
-        && at
-            .checked_sub(3)
-            .is_none_or(|k| glyphs[k].word != base.word || !plain(&glyphs[k]).0.is_ascii_digit());
-    variable || lowered || ten && raised
-}
-
-/// An accent as a glyph of its own.
-fn is_accent(glyph: &Glyph) -> bool {
-    !glyph.character.is_ascii() && accent(glyph.character).is_some()
-}
-
-/// Characters that join parts of a formula.
-fn joins(c: char) -> bool {
-    c.is_ascii_digit()
-        || is_relation(c)
-        || is_binary(c)
-        || closing(c).is_some()
-        || is_closing(c)
-        || matches!(
-            c,
-            '.' | ',' | '|' | '/' | '!' | '′' | '\u{338}' | '∞' | '…' | '⋯' | '∂' | '%' | '‖' | '√'
-        )
 }
 
 /// What the formula's characters say in a row.
@@ -394,60 +253,4 @@ fn reading(words: &[Word], glyphs: &[Glyph], range: &Range<usize>) -> String {
         before = Some(glyph.word);
     }
     out.nfc().collect()
-}
-
-/// The glyphs of the formula in a span: without the text before and behind, the sentence's punctuation and its brackets.
-fn trimmed(glyphs: &[Glyph], slanted: bool) -> Option<Range<usize>> {
-    let c = |at: usize| plain(&glyphs[at]).0;
-    let belongs = |at: usize| {
-        joins(c(at)) || is_small(glyphs, at) || is_variable(glyphs, at, slanted) || is_accent(&glyphs[at])
-    };
-    let word = |at: usize| glyphs[at].word;
-    let mut start = (0..glyphs.len()).find(|&at| is_evidence(glyphs, at))?;
-    let mut end = (start..glyphs.len()).rev().find(|&at| is_evidence(glyphs, at))? + 1;
-    loop {
-        let at = start;
-        while start > 0 && belongs(start - 1) {
-            start -= 1;
-        }
-        start -= name_before(glyphs, start);
-        if start == at {
-            break;
-        }
-    }
-    while end < glyphs.len() && belongs(end) {
-        end += 1;
-    }
-    loop {
-        let count = |kind: fn(char) -> bool| (start..end).filter(|&at| kind(c(at))).count();
-        let (opened, closed) = (count(|c| closing(c).is_some()), count(is_closing));
-        if end - start < 2 {
-            break;
-        }
-        let (first, last) = (c(start), c(end - 1));
-        let stop = matches!(last, '.' | ',' | ';' | ':' | '!' | '-' | '–' | '—' | '/' | '%');
-        // A sign before text, as in `n-th`, is not the formula's.
-        let hanging = is_binary(last) && end < glyphs.len() && word(end) == word(end - 1);
-        if !is_small(glyphs, end - 1) && (stop || hanging || is_closing(last) && closed > opened) {
-            end -= 1;
-        } else if matches!(first, '.' | ',' | ';' | ':' | '–' | '—' | '/' | ')' | ']')
-            || closing(first).is_some() && opened > closed
-        {
-            start += 1;
-        } else {
-            break;
-        }
-    }
-    Some(start..end)
-}
-
-/// Letters of an upright name right before a formula's glyph `start`: a function, or a short name that carries a script or has
-/// an argument.
-fn name_before(glyphs: &[Glyph], start: usize) -> usize {
-    let Some(glyph) = glyphs.get(start) else { return 0 };
-    let letter = |k: &usize| glyphs[*k].word == glyph.word && plain(&glyphs[*k]).0.is_alphabetic();
-    let letters = (0..start).rev().take_while(letter).count();
-    let name: String = glyphs[start - letters..start].iter().map(|g| plain(g).0).collect();
-    let short = letters <= NAME && (is_small(glyphs, start) || plain(glyph).0 == '(');
-    if is_function(&name) || short { letters } else { 0 }
 }

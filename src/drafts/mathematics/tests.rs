@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::expression::{Bar, expression};
+use super::bars::Bar;
+use super::expression::expression;
 use super::latex::latex;
 use super::{write_display, write_inline};
 use crate::drafts::regions::bare_region;
