@@ -23,7 +23,7 @@ from .vision import CELL_WIDTH
 
 # As src/drafts/glyphs.rs has them: height of a line and margins of its strip, px.
 LINE_HEIGHT, ABOVE, BESIDE = 28, 6, 8
-DOUBLED, NOTHING = 0.45, 0.004
+DOUBLED, DOUBLED_WEAK, WEAK, NOTHING = 0.45, 0.65, 0.7, 0.004
 LINES_A_PAGE = 6
 # Share of a line's height that a detected box has around it.
 GROWN = 0.28
@@ -72,8 +72,10 @@ class LineReader:
             advances = self.advances[found[:, 2].astype(int)]
             steps = np.diff(found[:, 0]) / ((advances[1:] + advances[:-1]) / 2)
             pitch = np.median(steps) if pitch is None else pitch
-            nearest = int(steps.argmin())
-            if steps[nearest] > DOUBLED * pitch:
+            weaker = np.minimum(found[1:, 3], found[:-1, 3])
+            slack = steps - np.where(weaker < WEAK, DOUBLED_WEAK, DOUBLED) * pitch
+            nearest = int(slack.argmin())
+            if slack[nearest] > 0:
                 break
             found = np.delete(found, nearest if found[nearest, 3] < found[nearest + 1, 3] else nearest + 1, 0)
         return found
