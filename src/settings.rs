@@ -136,7 +136,6 @@ pub struct DecodeSettings {
     pub retention: f32,
 }
 
-
 impl Default for DecodeSettings {
     fn default() -> Self {
         DecodeSettings {
