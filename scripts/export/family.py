@@ -113,13 +113,8 @@ def write_prefill(family: Family, writer: PackWriter, name: str):
 
 
 def write_vision(family: Family, writer: PackWriter, name: str):
-    inputs, dynamic = family.vision.example() if hasattr(family.vision, "example") else tile_example(family)
+    inputs, dynamic = family.vision.example()
     writer.write(family.vision, inputs, ["features"], dynamic | {"features": {1: "N"}}, name)
-
-
-def tile_example(family: Family) -> tuple[dict, dict]:
-    side = family.preprocessing["tile"]
-    return {"pixels": torch.zeros(2, 3, side, side)}, {"pixels": {0: "T"}}
 
 
 @torch.no_grad()
