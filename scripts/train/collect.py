@@ -1,6 +1,6 @@
 """Stage 8: puts the newest weights of a vision run and a decoder run into one folder for the export, with their held-out figures.
 
-`python -m scripts.train.collect VISION_RUN DECODER_RUN FOLDER`, then
+`python -m scripts.train.collect VISION_RUN DECODER_RUN FOLDER [--mtp MTP_RUN]`, then
 `python -m scripts.export nano --weights FOLDER --about FOLDER/about.json -o models/nano` and
 `python -m scripts.reference --weights FOLDER --pack models/nano --fixture fixtures/reference/nano`
 """
@@ -25,6 +25,7 @@ def main():
     parser.add_argument("vision_run")
     parser.add_argument("decoder_run")
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--mtp", help="a run of train_mtp on that decoder; without it the pack has no multi-token head")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in ("characters.json", "advances.json"):
@@ -32,6 +33,9 @@ def main():
     shutil.copy(RUNS / arguments.vision_run / "vision.safetensors", arguments.folder)
     shutil.copy(RUNS / arguments.decoder_run / "decoder.safetensors", arguments.folder)
     about = {"vision": newest_check(RUNS / arguments.vision_run), "decoder": newest_check(RUNS / arguments.decoder_run)}
+    if arguments.mtp:
+        shutil.copy(RUNS / arguments.mtp / "mtp.safetensors", arguments.folder)
+        about["mtp"] = newest_check(RUNS / arguments.mtp)
     (arguments.folder / "about.json").write_text(json.dumps(about, indent=2))
     print(json.dumps(about))
 

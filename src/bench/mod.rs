@@ -209,12 +209,11 @@ struct Shape {
     saliency: bool,
 }
 
-/// Steps of the decode graph in `folder`, on a prefix of `prefix_len` random positions.
+/// Steps of the decode graph in `folder`, on a prefix of `prefix_len` random positions. The vocabulary is the graph's.
 pub fn run_decoder(
     folder: &Path,
     prefix_len: usize,
-    repetitions: usize,
-    threads: usize,
+    settings: &GridSettings,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Grid, BenchError> {
     let path = folder.join("shape.json");
@@ -229,9 +228,9 @@ pub fn run_decoder(
         hidden: shape.hidden,
     };
     let extras = StepExtras { focal_layers: shape.focal_layers, saliency: shape.saliency };
-    let mut graph = OnnxDecodeGraph::load(&folder.join("decode.onnx"), dims, &extras, threads)
+    let mut graph = OnnxDecodeGraph::load(&folder.join("decode.onnx"), dims, &extras, settings.threads)
         .map_err(ReaderError::Pack)?;
     let prefix = random_prefix(graph.dims(), prefix_len);
-    let settings = GridSettings::new(shape.vocabulary, repetitions, threads);
+    let settings = GridSettings { vocabulary: shape.vocabulary, ..settings.clone() };
     Ok(measure(&mut graph, &prefix, &settings, progress)?)
 }

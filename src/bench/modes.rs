@@ -310,6 +310,14 @@ mod tests {
         assert_eq!((plain.prefix_read, fixated.calls), (8.0, plain.calls));
         assert!(fixated.prefix_read < 6.0, "{}", fixated.prefix_read);
         assert_eq!(fixated.choices, plain.choices);
+
+        graph.saliency = true;
+        let retention = Mode { retention: 10, ..Mode::SEQUENTIAL };
+        let retained = run_mode(retention, &page, &mut graph, &context).unwrap();
+        assert!(retained.prefix_read < 7.0 && retained.calls == plain.calls, "{}", retained.prefix_read);
+        graph.head_drafts = 4;
+        let headed = run_mode(Mode::SEQUENTIAL_HEAD, &page, &mut graph, &context).unwrap();
+        assert!(headed.guesses[&Guesser::Head].rows > 0 && (headed.similarity - 1.0).abs() < 1e-9);
     }
 
     #[test]

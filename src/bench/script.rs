@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::decode::PageDrafts;
 use crate::decode::protocol::Protocol;
 use crate::drafts::clock::Clock;
-use crate::graphs::{DecodeGraph, Dims, GraphError, StepInput, StepOutput, TokenId};
+use crate::graphs::{DecodeGraph, Dims, GraphError, HeadDrafts, StepInput, StepOutput, TokenId};
 
 /// What the streams of a page are to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,6 +100,21 @@ impl DecodeGraph for MeasuredGraph<'_> {
 
     fn focal_layers(&self) -> &[usize] {
         self.inner.focal_layers()
+    }
+
+    fn has_saliency(&self) -> bool {
+        self.inner.has_saliency()
+    }
+
+    fn head_drafts(&self) -> usize {
+        self.inner.head_drafts()
+    }
+
+    fn draft(&mut self, hidden: &[f32], tokens: &[TokenId]) -> Result<HeadDrafts, GraphError> {
+        let clock = Clock::start(self.threads);
+        let drafts = self.inner.draft(hidden, tokens)?;
+        self.seconds += clock.seconds();
+        Ok(drafts)
     }
 
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {

@@ -397,6 +397,15 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "N", default_value_t = 2200)]
     pub(crate) prefix: usize,
 
+    /// Live rows for `--decoder`.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16",
+          value_parser = clap::value_parser!(u8).range(1..=128))]
+    pub(crate) rows: Vec<u8>,
+
+    /// Steps of each measurement for `--decoder`.
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    pub(crate) steps: usize,
+
     /// Shares of the visual tokens, in percent, at which decoding with fixation is measured.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5,20",
           value_parser = clap::value_parser!(u8).range(1..=100))]

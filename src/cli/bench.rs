@@ -9,7 +9,9 @@ use super::report::Report;
 use crate::batch::engine::NativeEngine;
 use crate::batch::inputs::{InputArgument, expand};
 use crate::batch::output::write_atomic;
+use crate::batch::stats::peak_rss_bytes;
 use crate::bench::modes::Mode;
+use crate::bench::steps::{GridSettings, Method};
 use crate::bench::{BenchError, BenchSettings, run, run_decoder};
 use crate::pdf::OpenOptions;
 use crate::reader::ReaderSettings;
@@ -29,15 +31,18 @@ pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
 
 fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, String)> {
     if let Some(folder) = &arguments.decoder {
-        let repetitions = arguments.repetitions.max(1);
-        let threads = arguments.threads.max(1);
-        let grid =
-            run_decoder(folder, arguments.prefix.max(1), repetitions, threads, &mut |line| report.note(line))
-                .map_err(failed)?;
+        let settings = grid_settings(arguments);
+        let grid = run_decoder(folder, arguments.prefix.max(1), &settings, &mut |line| report.note(line))
+            .map_err(failed)?;
         grid.table().lines().for_each(|line| report.note(line));
         return write(
             arguments,
-            &serde_json::json!({ "fixation_steps": grid.json(), "ratios": grid.ratios() }),
+            &serde_json::json!({
+                "optimised_build": !cfg!(debug_assertions),
+                "peak_rss_bytes": peak_rss_bytes(),
+                "steps": grid.json(),
+                "ratios": grid.ratios(),
+            }),
         );
     }
     let named: Vec<InputArgument> = arguments.documents.iter().cloned().map(InputArgument::Path).collect();
@@ -117,6 +122,20 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
             page_pictures: false,
         },
     })
+}
+
+/// The steps of a graph that is no pack's: reading everything, each share, and without a prefix.
+fn grid_settings(arguments: &BenchArguments) -> GridSettings {
+    let share = |percent: &u8| f32::from(*percent) / 100.0;
+    let fixation = arguments.fixation.iter().map(|percent| Method::Fixation(share(percent)));
+    let retention = arguments.retention.iter().map(|percent| Method::Retention(share(percent)));
+    let methods = [Method::Plain].into_iter().chain(fixation).chain(retention).chain([Method::NoPrefix]);
+    GridSettings {
+        rows: arguments.rows.iter().map(|&rows| usize::from(rows)).collect(),
+        methods: methods.collect(),
+        steps: arguments.steps.max(1),
+        ..GridSettings::new(0, arguments.repetitions.max(1), arguments.threads.max(1))
+    }
 }
 
 /// All modes that read everything, then each share alone, one stream at a time and forked, then propagation and retention

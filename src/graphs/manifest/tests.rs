@@ -70,6 +70,9 @@ fn errors_name_the_file_and_the_field() {
         (error_with(|m| m["protocol"]["content"]["tabel"] = "html".into()), "protocol.content.tabel"),
         (error_with(|m| m["protocol"]["kinds"][1]["kind"] = "text".into()), "protocol.kinds[1]"),
         (error_with(|m| m["decode"]["buckets"] = vec![8, 1].into()), "decode.buckets"),
+        (error_with(|m| m["extras"]["tsp_layer"] = 0.into()), "graphs.prefill_upper: is missing"),
+        (error_with(|m| m["extras"]["tsp_layer"] = 1.into()), "extras.tsp_layer: 1 has no layer above it"),
+        (error_with(|m| m["graphs"]["prefill_upper"] = "decode.onnx".into()), "extras.tsp_layer: is missing"),
         (
             error_with(|m| m["acceptance"]["classes"]["text"]["ocrr"] = m["acceptance"]["default"].clone()),
             "ocrr",
