@@ -67,7 +67,10 @@ def main():
                    "--parts", "6", "--program", options.program.resolve(), "--", *OPTIONS]
         job = subprocess.Popen([str(part) for part in command], env=environment)
         killed = kill_some(cluster, second, job, base / "out")
-        status = job.wait(timeout=1200)
+        try:
+            status = job.wait(timeout=1800)
+        finally:
+            job.kill()
         cluster.shutdown()
         same = tree(base / "whole") == tree(base / "out")
         print(f"exit status {status}, {killed} killed, {len(tree(base / 'out'))} files, "

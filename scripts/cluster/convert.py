@@ -70,7 +70,9 @@ def main():
     inputs = [str(pathlib.Path(path).resolve()) for path in options.inputs]
     convert = [*options.options, "--jobs", str(max(1, int(options.cpus)))]
     ray.init(log_to_driver=False)
-    rows = ray.data.range(parts, override_num_blocks=parts).map(
+    # Items, not a range: that would be read by tasks of their own, for which the actors may leave no CPU.
+    items = [{"id": number} for number in range(parts)]
+    rows = ray.data.from_items(items, override_num_blocks=parts).map(
         Converter,
         fn_constructor_args=(options.program, inputs, str(options.output.resolve()), parts, convert),
         compute=ray.data.ActorPoolStrategy(size=options.workers, max_tasks_in_flight_per_actor=1),

@@ -14,6 +14,7 @@ from .checkpoint import Checkpoint, Refused
 from .decoder import Decoder
 from .graphs import write_decode_graph
 from .language import PromptPrefill
+from .mtp import MultiTokenHead, write_mtp_graph
 from .weights import Conversion, PackWriter
 
 GRAPHS = {"vision": "vision.onnx", "prefill": "prefill.onnx", "decode": "decode.onnx"}
@@ -37,6 +38,12 @@ class Family:
     protocol: dict
     max_tokens: int
     max_trunk_tokens: int
+    # Drafts several tokens at once; None: the checkpoint has none.
+    head: MultiTokenHead | None = None
+
+    @property
+    def graphs(self) -> dict[str, str]:
+        return GRAPHS | ({"mtp": "mtp.onnx"} if self.head else {})
 
 
 def one_of(config: dict, key: str, known: tuple[str, ...]) -> str:
@@ -79,7 +86,7 @@ def manifest(family: Family, checkpoint: Checkpoint, tokenizer: Tokenizer, files
     shape, after = family.decoder.shape, last_tokens(tokenizer, family)
     return {
         "schema": "docparse.pack/1", "name": family.name, "licence": family.licence, "source": f"checkpoint {checkpoint.folder.name}",
-        "about": {"weights": conversion.describe()}, "files": files, "graphs": GRAPHS, "tokenizer": "tokenizer.json",
+        "about": {"weights": conversion.describe()}, "files": files, "graphs": family.graphs, "tokenizer": "tokenizer.json",
         "dims": {
             "layers": shape.layers, "heads": shape.heads, "kv_heads": shape.kv_heads, "head_dim": shape.head_dim,
             "hidden": shape.hidden, "vocabulary": shape.vocabulary, "position_parts": shape.position_parts,
@@ -106,13 +113,8 @@ def write_prefill(family: Family, writer: PackWriter, name: str):
 
 
 def write_vision(family: Family, writer: PackWriter, name: str):
-    inputs, dynamic = family.vision.example() if hasattr(family.vision, "example") else tile_example(family)
+    inputs, dynamic = family.vision.example()
     writer.write(family.vision, inputs, ["features"], dynamic | {"features": {1: "N"}}, name)
-
-
-def tile_example(family: Family) -> tuple[dict, dict]:
-    side = family.preprocessing["tile"]
-    return {"pixels": torch.zeros(2, 3, side, side)}, {"pixels": {0: "T"}}
 
 
 @torch.no_grad()
@@ -129,8 +131,10 @@ def write_pack(family: Family, checkpoint: Checkpoint, out: Path, conversion: Co
         write_vision(family, writer, GRAPHS["vision"])
         write_prefill(family, writer, GRAPHS["prefill"])
         write_decode_graph(family.decoder, GRAPHS["decode"], write=writer.write)
+        if family.head:
+            write_mtp_graph(family.decoder, family.head, family.graphs["mtp"], write=writer.write)
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)
-    files = {name: sha256(out / name) for name in ["tokenizer.json", *GRAPHS.values(), writer.weights_name]}
+    files = {name: sha256(out / name) for name in ["tokenizer.json", *family.graphs.values(), writer.weights_name]}
     text = json.dumps(manifest(family, checkpoint, tokenizer, files, conversion), indent=1, ensure_ascii=False)
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda match: "[" + " ".join(match[1].split()) + "]", text)
     (out / "docparse.json").write_text(text + "\n")

@@ -1,8 +1,12 @@
 """HPD-Parsing (InternVL3.5: InternViT, pixel shuffle and two linear maps, Qwen3): from its own checkpoint, or from the form that
 `transformers` writes. Facts: the model card and configuration of PaddlePaddle/HPD-Parsing; the layout language is in src/tokens/blocks.rs."""
+import re
+
 from . import language, tiles
-from .checkpoint import Checkpoint, Refused
+from .checkpoint import Checkpoint, Refused, fill
+from .decoder import DecoderShape
 from .family import Family, one_of, token_of
+from .mtp import MultiTokenHead, head_of
 
 PROMPTS = {"fork": "document parsing with fork.", "plain": "document parsing."}
 SYSTEM = "你是书生·万象，英文名是InternVL，是由上海人工智能实验室、清华大学及多家合作单位联合开发的多模态大语言模型。"
@@ -16,6 +20,11 @@ LABELS = [
     ("number", "page_number"), ("header_image", "header", "content"), ("footer_image", "footer", "content"), ("aside_text", "other"),
     ("phonetic", "other"), ("index", "text"), ("abandon", "other", "region"),
 ]  # fmt: skip
+# What the names of the multi-token head's tensors hold.
+HEAD_ROLES = {
+    "gate": r"gate_proj|\.gate\.|w1\.", "up": r"up_proj|\.up\.|w3\.", "down": r"down_proj|\.down\.|w2\.",
+    "token_norm": r"emb\w*norm|norm\w*emb|enorm|token_?norm", "hidden_norm": r"hidden\w*norm|norm\w*hidden|hnorm", "norm": r"norm",
+}  # fmt: skip
 NO_CONTENT = ["[Non-Text]", "The image is too blurry to recognize any text content.", "The image contains no text or characters*"]
 
 
@@ -27,7 +36,7 @@ def export(checkpoint: Checkpoint, options) -> Family:
     vision = load_vision(checkpoint, config, own)
     stem, head = ("language_model.model.", "language_model.lm_head.weight") if own else native_names(checkpoint)
     decoder = language.load_decoder(checkpoint, text, 1, stem, head)
-    checkpoint.leave("language_model.mtp.")
+    head = load_head(checkpoint, decoder.shape)
     prompt = options.prompt or "fork"
     if prompt not in PROMPTS:
         raise Refused(f"--prompt {prompt}: known: {', '.join(PROMPTS)}")
@@ -55,8 +64,32 @@ def export(checkpoint: Checkpoint, options) -> Family:
             "position_rule": "sequential", "trunk_end": [end], "branch_end": [end], "fork_visible": False, "no_content": NO_CONTENT,
             **(layout if prompt == "fork" else plain),
         },
-        max_tokens=4096, max_trunk_tokens=4096 if prompt == "fork" else 8000,
+        max_tokens=4096, max_trunk_tokens=4096 if prompt == "fork" else 8000, head=head,
     )  # fmt: skip
+
+
+def load_head(checkpoint: Checkpoint, shape: DecoderShape) -> MultiTokenHead | None:
+    """P-MTP's block from `language_model.mtp.*`. Its tensors are told apart by shape and by what their names hold, since no text that this was
+    written from gives the names; where that is not clear, the pack has no head: it drafts, and nothing else depends on it."""
+    stem = "language_model.mtp."
+    tensors = {name: checkpoint.take(name) for name in checkpoint.names if name.startswith(stem)}
+    if not tensors:
+        return None
+    head, found = head_of(shape), {}
+    for name, tensor in tensors.items():
+        short = name.removeprefix(stem)
+        role = next((role for role, pattern in HEAD_ROLES.items() if re.search(pattern, short)), None)
+        if role is None and tuple(tensor.shape) == (shape.hidden, 2 * shape.hidden):
+            role = "join"
+        if role is None or f"{role}.weight" in found:
+            print(f"{checkpoint.folder}: `{name}` is not understood; the pack has no multi-token head")
+            return None
+        found[f"{role}.weight"] = tensor
+    if set(found) != {name for name, _ in head.named_parameters()}:
+        print(f"{checkpoint.folder}: the multi-token head lacks {', '.join(sorted({n for n, _ in head.named_parameters()} - set(found)))}")
+        return None
+    fill(head, found)
+    return head.eval()
 
 
 def native_names(checkpoint: Checkpoint) -> tuple[str, str]:

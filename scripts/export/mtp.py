@@ -54,7 +54,7 @@ class Draft(nn.Module):
         return torch.stack(drafted, 1), torch.stack(probabilities, 1)
 
 
-def write_mtp_graph(decoder: Decoder, head: MultiTokenHead, path: Path, drafts: int = DRAFTS):
+def write_mtp_graph(decoder: Decoder, head: MultiTokenHead, path: Path, drafts: int = DRAFTS, write=write_graph):
     inputs = {"hidden": torch.randn(3, decoder.shape.hidden), "tokens": torch.tensor([1, 2, 3])}
     dynamic = {name: {0: "N"} for name in ("hidden", "tokens", "drafts", "probabilities")}
-    write_graph(Draft(decoder, head, drafts), inputs, ["drafts", "probabilities"], dynamic, path)
+    write(Draft(decoder, head, drafts), inputs, ["drafts", "probabilities"], dynamic, path)

@@ -138,7 +138,11 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, graphs: 
         },
         "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": 2000, "max_trunk_tokens": 1600, "reads_undrafted": False},
         "acceptance": {"mode": "trust", "default": stands, "classes": {}},
-        "extras": {"focal_layers": list(focal_layers), "tsp_layer": tsp_layer(shape.layers), "saliency": True},
+        "extras": {
+            "focal_layers": list(focal_layers), "tsp_layer": tsp_layer(shape.layers), "saliency": True,
+            # By scripts.train.read_lines: see models/nano/README.md.
+            "glyph_lines": {"least_mass": 0.95, "most_left_over": 0.5, "least_characters": 4},
+        },
     }  # fmt: skip
 
 

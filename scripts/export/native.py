@@ -123,6 +123,7 @@ class NativeVision(nn.Module):
         return 1 + len(self.deep)
 
     def example(self) -> tuple[dict, dict]:
+        """Inputs to export with, and their free axes."""
         shape, count = self.shape, 3 * self.shape.merge**2
         inputs = {"patches": torch.zeros(count, 3, shape.patch, shape.patch), "places": torch.zeros(count, 2, dtype=torch.int64)}
         if shape.window:

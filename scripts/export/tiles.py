@@ -76,6 +76,10 @@ class TileVision(nn.Module):
         else:
             self.projector = nn.Linear(width, shape.output, bias=False)
 
+    def example(self) -> tuple[dict, dict]:
+        """Inputs to export with, and their free axes."""
+        return {"pixels": torch.zeros(2, 3, self.shape.tile, self.shape.tile)}, {"pixels": {0: "T"}}
+
     def forward(self, pixels):
         shape = self.shape
         x = self.patches(pixels).flatten(2).transpose(1, 2)

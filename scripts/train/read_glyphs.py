@@ -37,7 +37,7 @@ def glyph_masses(vision: Vision, grey: np.ndarray) -> np.ndarray:
 
 def take(window: np.ndarray, class_: int, mass: float):
     """Takes a character off `window [glyphs, 2, 2]` in place: a unit of mass in all, spread as its own class is, which gives what it has."""
-    wanted = window[class_] / max(mass, 1.0) if mass > 1 else window[class_] / mass
+    wanted = window[class_] / mass
     own = np.minimum(window[class_], wanted)
     window[class_] -= own
     others = window.sum(0)
@@ -45,12 +45,18 @@ def take(window: np.ndarray, class_: int, mass: float):
 
 
 def read_characters(vision: Vision, grey: np.ndarray) -> np.ndarray:
-    """Grey page 0..1 -> rows (x, y, character, mass), px.
+    """Grey page 0..1 -> rows (x, y, character, mass), px."""
+    return take_characters(glyph_masses(vision, grey))
+
+
+def take_characters(masses: np.ndarray, with_left: bool = False):
+    """Masses `[glyphs, rows, columns]` -> rows (x, y, character, mass), px.
 
     A character's mass lies on the four slots around its centre: take the 2 x 2 window with most mass of one class, read its centre of mass,
-    take one unit off, go on. Where the net wavers between classes, the unit is taken off all of them.
+    take one unit off, go on. Where the net wavers between classes, the unit is taken off all of them. `with_left`: and the most mass that a
+    window holds at the end.
     """
-    padded = np.pad(glyph_masses(vision, grey), ((0, 0), (1, 1), (1, 1)))
+    padded = np.pad(masses, ((0, 0), (1, 1), (1, 1)))
     windows = padded[:, :-1, :-1] + padded[:, 1:, :-1] + padded[:, :-1, 1:] + padded[:, 1:, 1:]
     heap = [(-float(windows[tuple(at)]), *map(int, at)) for at in np.argwhere(windows > LEAST_CLASS_MASS)]
     heapq.heapify(heap)
@@ -72,7 +78,9 @@ def read_characters(vision: Vision, grey: np.ndarray) -> np.ndarray:
         left = float(window[class_].sum())
         if left > LEAST_CLASS_MASS:
             heapq.heappush(heap, (-left, class_, row, column))
-    return np.array(found).reshape(-1, 4)
+    rows = np.array(found).reshape(-1, 4)
+    left = padded.sum(0)
+    return (rows, float((left[:-1, :-1] + left[1:, :-1] + left[:-1, 1:] + left[1:, 1:]).max())) if with_left else rows
 
 
 def text_lines(characters: np.ndarray) -> list[np.ndarray]:

@@ -165,6 +165,7 @@ pub fn decode_page(
         first_capacity: settings.first_capacity,
     };
     let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
+    graph.begin_page();
     let next_order = prefix.next_order;
     let kv = KvCache::new(graph.dims(), prefix, limits)
         .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;

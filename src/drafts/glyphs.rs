@@ -20,9 +20,11 @@ use crate::page::Source;
 use crate::raster::Raster;
 use crate::vision::{PixelMapping, VisionInput};
 
-/// Height of a line's crop in the strip, px, and of the strip: a margin of one slot above and below.
-const LINE_HEIGHT: usize = 32;
-const STRIP_HEIGHT: usize = 48;
+/// Height of a line in its strip, px: an x-height of about 7.7 px, and up to 10 where a line has no tall letters; the graph was trained on
+/// 6.5 to 10.5 px.
+const LINE_HEIGHT: usize = 28;
+/// Height of a strip, px: whole slots.
+const STRIP_HEIGHT: usize = 40;
 /// Blank paper left and right of a line, px.
 const MARGIN: usize = 8;
 /// Share of a crop's height that is x-height: 0.43 of the font's, of which the crop has a margin of 0.18 above and below.
@@ -136,13 +138,12 @@ impl GlyphReader {
             (0..rows).map(|row| map.probabilities[at + row * map.columns]).sum()
         };
         let mut masses = Masses::new(1, columns, map.classes, mass);
-        let whole = masses.total();
         let found = masses.take_characters();
         let x_height = X_HEIGHT_SHARE * LINE_HEIGHT as f32;
         let blank = blank_columns(strip, width);
         let line =
             placed(&found, SLOT_WIDTH as f32, x_height, &blank, |class| self.advances[usize::from(class)]);
-        is_sure(&self.options, &line, whole).then(|| self.text(&line, inner))?
+        is_sure(&self.options, &line, masses.heaviest()).then(|| self.text(&line, inner))?
     }
 
     /// `None` where a character is of no known class.
@@ -162,15 +163,12 @@ impl GlyphReader {
     }
 }
 
-/// Are the characters sure enough, and is little mass left over or lacking?
-fn is_sure(options: &GlyphLines, line: &[Placed], whole: f32) -> bool {
-    let count = line.len() as f32;
+/// Are the characters sure enough, and is nothing left that could be one?
+fn is_sure(options: &GlyphLines, line: &[Placed], left: f32) -> bool {
     let mut masses: Vec<f32> = line.iter().map(|p| p.mass).collect();
     masses.sort_by(f32::total_cmp);
     let lower = masses.get(masses.len() / 10).copied().unwrap_or(0.0);
-    line.len() >= options.least_characters
-        && lower >= options.least_mass
-        && (whole - count).abs() <= options.most_left_over * count
+    line.len() >= options.least_characters && lower >= options.least_mass && left <= options.most_left_over
 }
 
 /// Width of a line's strip, px: whole cells.
@@ -225,7 +223,7 @@ fn blank_columns(strip: &[f32], width: usize) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    const OPTIONS: GlyphLines = GlyphLines { least_mass: 0.8, most_left_over: 0.1, least_characters: 3 };
+    const OPTIONS: GlyphLines = GlyphLines { least_mass: 0.8, most_left_over: 0.3, least_characters: 3 };
 
     fn line(masses: &[f32]) -> Vec<Placed> {
         masses.iter().map(|&mass| Placed { class: 1, x: 0.0, mass, spaced: false }).collect()
@@ -233,18 +231,17 @@ mod tests {
 
     #[test]
     fn a_line_is_sure_if_its_characters_are_and_nothing_is_left() {
-        assert!(is_sure(&OPTIONS, &line(&[0.9; 20]), 20.5));
-        assert!(is_sure(&OPTIONS, &line(&[0.9, 0.9, 0.9]), 2.9));
-        assert!(!is_sure(&OPTIONS, &line(&[0.9, 0.9, 0.4]), 3.0), "an unsure character");
-        assert!(!is_sure(&OPTIONS, &line(&[0.9; 20]), 24.0), "something was not read");
-        assert!(!is_sure(&OPTIONS, &line(&[1.0; 2]), 2.0), "too short");
+        assert!(is_sure(&OPTIONS, &line(&[0.9; 20]), 0.1));
+        assert!(!is_sure(&OPTIONS, &line(&[0.9, 0.9, 0.9, 0.4, 0.4]), 0.0), "unsure characters");
+        assert!(!is_sure(&OPTIONS, &line(&[0.9; 20]), 0.6), "something was not read");
+        assert!(!is_sure(&OPTIONS, &line(&[1.0; 2]), 0.0), "too short");
         assert!(!is_sure(&OPTIONS, &[], 0.0));
-        assert!(!is_sure(&OPTIONS, &line(&[f32::NAN; 20]), f32::NAN));
+        assert!(!is_sure(&OPTIONS, &line(&[0.9; 20]), f32::NAN));
     }
 
     #[test]
     fn a_strip_holds_the_ink_of_the_line_on_white_paper() {
-        let mut crop = Raster::filled(100, 64, [200; 3]);
+        let mut crop = Raster::filled(100, 56, [200; 3]);
         for y in 20..40 {
             crop.rgb[(y * 100 + 50) * 3..(y * 100 + 60) * 3].fill(0);
         }

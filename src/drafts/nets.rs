@@ -189,6 +189,7 @@ impl Nets {
 
     /// Readings of crops of upright lines: by the glyph reader where it is sure, else as [`Nets::read`].
     pub fn read_lines(&mut self, crops: Vec<Raster>) -> Option<Vec<Reading>> {
+        self.in_time()?;
         let Some(glyphs) = &mut self.glyphs else { return self.read(&crops) };
         let clock = Clock::start(self.threads);
         let result = glyphs.read(&crops);

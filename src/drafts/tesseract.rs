@@ -89,7 +89,10 @@ pub(crate) fn read_page(
     let seen = detected.as_deref().map(Seen::of).unwrap_or_default();
     let turned = raster.turned_clockwise(seen.turn);
     let language = match languages {
-        [] if seen.confidence >= SURE_SCRIPT => language_of(seen.script?, installed_languages())?,
+        // Without a script there is too little text to tell one: a formula, a figure.
+        [] if seen.confidence >= SURE_SCRIPT || seen.script.is_none() => {
+            language_of(seen.script?, installed_languages())?
+        }
         [] => best_language(&turned, deadline)?,
         named => named.join("+"),
     };
@@ -177,7 +180,7 @@ fn language_of(script: &str, installed: &[String]) -> Option<String> {
 
 /// The words of the program's TSV. Rows that are no words, and rows that cannot be read, are passed over.
 fn words_of_table(table: &str) -> Vec<Word> {
-    let mut words = Vec::new();
+    let mut words: Vec<Word> = Vec::new();
     let (mut line, mut place, mut begun) = (0, None, LineSoFar::default());
     for row in table.lines().skip(1) {
         // level, page, block, paragraph, line, word, left, top, width, height, confidence (-1, 0..100), text
@@ -203,17 +206,26 @@ fn words_of_table(table: &str) -> Vec<Word> {
             begun = LineSoFar::default();
         }
         place = Some(here);
-        let glue = begun.goes_on_with(&text, *left);
+        let goes_on = begun.goes_on_with(&text, *left);
         begun.add(&text, left + width, *height);
+        let bbox = Rect::new(*left, *top, left + width.max(0.0), top + height.max(0.0));
+        let confidence = (confidence / 100.0).min(1.0);
+        if let (true, Some(word)) = (goes_on, words.last_mut()) {
+            word.text += &text;
+            word.bbox = word.bbox.union(&bbox);
+            word.size = word.bbox.height();
+            word.confidence = word.confidence.min(confidence);
+            continue;
+        }
         words.push(Word {
             text,
-            bbox: Rect::new(*left, *top, left + width.max(0.0), top + height.max(0.0)),
-            size: height.max(0.0),
+            size: bbox.height(),
+            bbox,
             bold: false,
             font: "".into(),
             line,
-            glue,
-            confidence: (confidence / 100.0).min(1.0),
+            glue: false,
+            confidence,
             source: Source::Tesseract,
             link: None,
             suspicious: 0.0,
@@ -348,8 +360,8 @@ mod tests {
             |word: u8, left: u8, text: &str| format!("\n5\t1\t1\t1\t1\t{word}\t{left}\t0\t9\t20\t90\t{text}");
         let table =
             ["head".to_owned(), row(1, 0, "ม"), row(2, 10, "น"), row(3, 40, "ก"), row(4, 50, "a")].concat();
-        let glued: Vec<bool> = words_of_table(&table).iter().map(|w| w.glue).collect();
-        assert_eq!(glued, [false, true, false, false]);
+        let texts: Vec<String> = words_of_table(&table).into_iter().map(|w| w.text).collect();
+        assert_eq!(texts, ["มน", "ก", "a"]);
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub struct Extras {
 pub struct GlyphLines {
     /// All but a tenth of its characters have at least this mass, 0..1.
     pub least_mass: f32,
-    /// Mass that no character accounts for, or that characters lack, per character.
+    /// The most mass that any place of the line still holds once the characters' is taken off.
     pub most_left_over: f32,
     /// Shorter lines are never sure.
     pub least_characters: usize,

@@ -199,5 +199,7 @@ pub trait DecodeGraph {
     fn draft(&mut self, _hidden: &[f32], _tokens: &[TokenId]) -> Result<HeadDrafts, GraphError> {
         Ok(HeadDrafts::default())
     }
+    /// The next steps are of another page: what is known of the last one's prefix is forgotten. Its first step reads it whole.
+    fn begin_page(&mut self) {}
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError>;
 }

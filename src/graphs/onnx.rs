@@ -7,6 +7,7 @@ mod contract;
 mod head;
 mod page;
 mod picture;
+mod resident;
 
 pub use head::MultiTokenHead;
 pub use page::{GlyphMap, PrefillGraph, Propagation, VisionGraph, VisionOutput};
@@ -19,6 +20,7 @@ use ort::session::{Session, SessionOutputs};
 use self::contract::{
     Expected, F32, I64, Inputs, expected, failed, graph_name, layer_names, open, values, view,
 };
+use self::resident::{Place, Resident, place_of};
 use super::manifest::PackError;
 use super::runtime::{self, SessionOptions};
 use super::{DecodeGraph, Dims, GraphError, HeadDrafts, StepInput, StepOutput, TokenId};
@@ -28,6 +30,10 @@ pub struct OnnxDecodeGraph {
     session: Session,
     tensors: StepTensors,
     head: Option<MultiTokenHead>,
+    /// Where its session keeps tensors, if that is not the caller's memory.
+    place: Option<Place>,
+    /// The prefix of the page there.
+    resident: Option<Resident>,
 }
 
 /// What a decode graph returns beyond the contract's least.
@@ -54,10 +60,17 @@ impl OnnxDecodeGraph {
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {
         let inputs = StepTensors::inputs(dims, extras);
-        let session = open(path, options.into(), &inputs, &StepTensors::outputs(dims, extras))?;
+        let options = options.into();
+        let session = open(path, options, &inputs, &StepTensors::outputs(dims, extras))?;
         let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
         let tensors = StepTensors::new(graph_name(path), dims, returns_hidden, extras.clone());
-        Ok(OnnxDecodeGraph { tensors, session, head: None })
+        Ok(OnnxDecodeGraph {
+            tensors,
+            session,
+            head: None,
+            place: place_of(options.provider),
+            resident: None,
+        })
     }
 
     /// The same graph in a session that notes what every node takes, until [`Self::end_profiling`]; its file is in `folder`.
@@ -106,12 +119,21 @@ impl DecodeGraph for OnnxDecodeGraph {
         self.head.as_mut().map_or(Ok(HeadDrafts::default()), |head| head.run(hidden, tokens))
     }
 
+    fn begin_page(&mut self) {
+        self.resident = None;
+    }
+
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
-        let OnnxDecodeGraph { session, tensors, .. } = self;
+        let OnnxDecodeGraph { session, tensors, place, resident, .. } = self;
         let fail = |message: String| failed(&tensors.graph, message);
         tensors.check_layers(input).map_err(fail)?;
         let prefix_len: Vec<i64> = input.prefix_len.iter().map(|&len| len as i64).collect();
-        let feed = tensors.feed(input, &prefix_len).map_err(fail)?;
+        if let (Some(place), None) = (&place, &resident)
+            && input.prefix_len.iter().all(|&len| len > 0)
+        {
+            *resident = Some(Resident::new(input, tensors.dims, place).map_err(fail)?);
+        }
+        let feed = tensors.feed(input, &prefix_len, resident.as_ref()).map_err(fail)?;
         let outputs = session.run(feed).map_err(|e| failed(&tensors.graph, e))?;
         // Without a prefix there is nothing to look at, and ONNX Runtime's sum over it has no values.
         let focal = input.wants_focal && input.prefix_len.iter().all(|&len| len > 0);
@@ -206,7 +228,12 @@ impl StepTensors {
     }
 
     /// Views of everything that a step reads. `prefix_len` is the input's list as int64.
-    fn feed<'a>(&'a self, input: &'a StepInput<'_>, prefix_len: &'a [i64]) -> Result<Inputs<'a>, String> {
+    fn feed<'a>(
+        &'a self,
+        input: &'a StepInput<'_>,
+        prefix_len: &'a [i64],
+        resident: Option<&'a Resident>,
+    ) -> Result<Inputs<'a>, String> {
         let (rows, tokens) = (input.rows, input.tokens_per_row);
         let Dims { layers, kv_heads: heads, head_dim: dim, position_parts: parts, .. } = self.dims;
         let mut list: Inputs<'a> = Vec::with_capacity(5 + 6 * layers);
@@ -222,12 +249,16 @@ impl StepTensors {
         let suffix = || vec![1, rows, heads, input.suffix_capacity, dim];
         for layer in 0..layers {
             let len = input.prefix_len[layer];
-            list.push(view(&self.prefix_keys[layer], input.prefix_keys[layer], vec![1, heads, len, dim])?);
-            list.push(view(
-                &self.prefix_values[layer],
-                input.prefix_values[layer],
-                vec![1, heads, dim, len],
-            )?);
+            let (keys, values) = (input.prefix_keys[layer], input.prefix_values[layer]);
+            let (key, value) = (&self.prefix_keys[layer], &self.prefix_values[layer]);
+            list.push(match resident.and_then(|r| r.keys(layer, key, keys)) {
+                Some(there) => there,
+                None => view(key, keys, vec![1, heads, len, dim])?,
+            });
+            list.push(match resident.and_then(|r| r.values(layer, value, values)) {
+                Some(there) => there,
+                None => view(value, values, vec![1, heads, dim, len])?,
+            });
             list.push(view(&self.trunk_keys[layer], input.trunk_keys[layer], trunk())?);
             list.push(view(&self.trunk_values[layer], input.trunk_values[layer], trunk())?);
             list.push(view(&self.suffix_keys[layer], input.suffix_keys[layer], suffix())?);

@@ -15,7 +15,9 @@ pub enum RuntimeError {
     Missing { name: String, looked: Vec<PathBuf> },
     #[error("`{}`: {message}", path.display())]
     Load { path: PathBuf, message: String },
-    #[error("CUDA device {device} cannot be used: {message}")]
+    #[error(
+        "CUDA device {device} cannot be used: {message}; `scripts/setup --gpu` fetches what it needs besides the driver"
+    )]
     Device { device: u32, message: String },
 }
 
@@ -173,7 +175,7 @@ pub fn probe_cuda(device: u32) -> Result<(), RuntimeError> {
     let registered = Session::builder(environment).map_err(|e| e.to_string()).and_then(|builder| {
         builder.with_execution_providers([cuda(device, None)]).map(|_| ()).map_err(|e| e.to_string())
     });
-    registered.map_err(|message| RuntimeError::Device { device, message })
+    registered.map_err(|message| RuntimeError::Device { device, message: first_line(&message) })
 }
 
 /// The provider for a worker, and a note where `auto` fell back. `worker` chooses among several devices.
@@ -186,14 +188,16 @@ pub fn provider(device: &Device, worker: usize) -> Result<(Provider, Option<Stri
         }
         Device::Auto => match probe_cuda(0) {
             Ok(()) => Ok((Provider::Cuda(0), None)),
-            Err(RuntimeError::Device { message, .. }) => Ok((Provider::Cpu, Some(first_line(&message)))),
+            Err(RuntimeError::Device { message, .. }) => Ok((Provider::Cpu, Some(message))),
             Err(other) => Err(other),
         },
     }
 }
 
 fn first_line(message: &str) -> String {
-    message.lines().next().unwrap_or_default().to_owned()
+    // ONNX Runtime writes the end of its lines as two characters, too.
+    let line = message.lines().next().unwrap_or_default();
+    line.trim_end_matches("\\n").to_owned()
 }
 
 fn file_name(path: &Path) -> String {

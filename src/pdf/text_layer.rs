@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::accents::{self, Accent};
 use super::protocol::{Character, Font, PageReply};
 use crate::geometry::Rect;
-use crate::page::{Glyph, Link, Source, Word};
+use crate::page::{Glyph, Source, Word};
 
 /// A gap wider than this share of the font height ends a word, whatever the content says.
 const GAP: f32 = 0.35;
@@ -18,6 +18,11 @@ const GAP: f32 = 0.35;
 const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
 /// Characters of one word overlap vertically by more than this share of the smaller height.
 const SAME_LINE: f32 = 0.3;
+
+/// Ascent to descent of text fonts, em (Times 1.11, Helvetica 1.12).
+const USUAL_HEIGHT: f32 = 1.1;
+/// Share of it that a box has whose font says nothing true about its ascent. A lower one comes from a font size that says nothing.
+const TOO_LOW: std::ops::Range<f32> = 0.5..0.8;
 
 /// The words of a text layer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +84,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
         hidden += open.invisible;
         let word = layer.words.len() as u32;
         layer.glyphs.extend(open.glyphs.iter().map(|g| glyph(g, word, &fonts, page.scale)));
-        layer.words.push(finished(&open, &fonts, &page.links));
+        layer.words.push(finished(&open, &fonts, page));
     }
     layer.hidden_share = hidden as f32 / all.max(1) as f32;
     let mut line = layer.words.last().map_or(0, |w| w.line + 1);
@@ -89,24 +94,31 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
     layer
 }
 
-fn finished(open: &Open, fonts: &[(Arc<str>, bool)], links: &[Link]) -> Word {
+fn finished(open: &Open, fonts: &[(Arc<str>, bool)], page: &PageReply) -> Word {
     let (font, bold) = fonts.get(open.font as usize).cloned().unwrap_or_default();
     let (x, y) = open.bbox.center();
     let covers = |b: &Rect| (b.x0..=b.x1).contains(&x) && (b.y0..=b.y1).contains(&y);
     Word {
         text: open.text.nfc().collect(),
         bbox: open.bbox,
-        size: open.size,
+        size: font_height(open, page.scale),
         bold,
         font,
         line: open.line,
         glue: open.glue,
         confidence: 1.0,
         source: Source::TextLayer,
-        link: links.iter().position(|l| covers(&l.bbox)).map(|at| at as u32),
+        link: page.links.iter().position(|l| covers(&l.bbox)).map(|at| at as u32),
         suspicious: open.suspicious as f32 / open.characters.max(1) as f32,
         latex: None,
     }
+}
+
+/// Ascent to descent, px: the height of the box, or what fonts of this size usually have where the font's own figures make the box
+/// much too low.
+fn font_height(open: &Open, scale: f32) -> f32 {
+    let usual = USUAL_HEIGHT * scale * open.glyphs.first().map_or(0.0, |g| g.character.size);
+    if TOO_LOW.contains(&(open.size / usual)) { usual } else { open.size }
 }
 
 fn glyph(open: &OpenGlyph, word: u32, fonts: &[(Arc<str>, bool)], scale: f32) -> Glyph {
@@ -282,6 +294,7 @@ fn cannot_be_right(c: char) -> bool {
 mod tests {
     use super::super::protocol::CharacterFlags;
     use super::*;
+    use crate::page::Link;
 
     fn character(code: u32, x0: f32, x1: f32) -> Character {
         let bbox = Some(Rect::new(x0, 0.0, x1, 10.0));
@@ -323,6 +336,15 @@ mod tests {
         ];
         let expected = [("ab", false, 0), ("c", false, 0), ("d", true, 0), ("e", false, 1)];
         assert_eq!(texts(text), expected.map(|(t, g, l)| (t.to_owned(), g, l)));
+    }
+
+    #[test]
+    fn a_font_without_a_true_ascent_is_as_high_as_others_of_its_size() {
+        let size = |points| {
+            words(&page(vec![Character { size: points, ..character(0x61, 0.0, 5.0) }])).words[0].size
+        };
+        assert_eq!((size(9.0), size(40.0)), (10.0, 10.0));
+        assert!((size(14.0) - 15.4).abs() < 1e-3);
     }
 
     #[test]

@@ -15,16 +15,16 @@ use super::grammar::Grammar;
 /// at the first token that ends a branch or that belongs to the trunk (a leaked marker).
 pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option<Markup> {
     let end = ids.iter().position(|&id| grammar.is_marker(id)).unwrap_or(ids.len());
-    let text = grammar.vocabulary.decode(&ids[..end]).ok()?;
-    let text = text.trim();
+    let decoded = grammar.vocabulary.decode(&ids[..end]).ok()?;
+    let text: String =
+        decoded.trim().chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     let says_nothing = |nothing: &String| match nothing.strip_suffix('*') {
         Some(start) => text.starts_with(start),
-        None => nothing == text,
+        None => *nothing == text,
     };
     if text.is_empty() || grammar.no_content().iter().any(says_nothing) {
         return None;
     }
-    let text = text.to_owned();
     Some(match format {
         ContentFormat::Text | ContentFormat::GroundedWords | ContentFormat::GroundedSteps => {
             Markup::Text(text)

@@ -225,3 +225,54 @@ fn a_file_that_grows_past_its_limit_is_an_error_of_the_output() {
     assert_eq!(done.status.code(), Some(4), "{done:?}");
     assert!(String::from_utf8_lossy(&done.stderr).contains("error: "), "{done:?}");
 }
+
+/// A page whose font says that its letters A, B, C are the characters of `codes`.
+fn mapped_pdf(codes: [u16; 3], text: &str) -> String {
+    let [a, b, c] = codes;
+    let map = format!(
+        "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <ff> endcodespacerange \
+         3 beginbfchar <41> <{a:04x}> <42> <{b:04x}> <43> <{c:04x}> endbfchar endcmap end"
+    );
+    let content = format!("BT /F 14 Tf 40 700 Td ({text}) Tj ET");
+    let stream = |number: u8, data: &str| {
+        format!("{number} 0 obj\n<</Length {}>>\nstream\n{data}\nendstream\nendobj\n", data.len())
+    };
+    format!(
+        "%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n\
+         3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>\nendobj\n\
+         {}5 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 6 0 R>>\nendobj\n{}\
+         trailer\n<</Root 1 0 R>>\n%%EOF\n",
+        stream(4, &content),
+        stream(6, &map)
+    )
+}
+
+#[test]
+fn text_of_a_page_cannot_act_on_the_terminal_either() {
+    let dir = tempfile::tempdir().unwrap();
+    let pdf = mapped_pdf([0x1b, 0x9b, 0x07], "some words A]0;title C and B31m more words");
+    std::fs::write(dir.path().join("a.pdf"), pdf).unwrap();
+    for format in ["md", "text", "json"] {
+        let arguments =
+            ["convert", "a.pdf", "--model", "none", "--drafts", "text-layer", "-o", "-", "-f", format];
+        let text = stdout(dir.path(), &arguments, 0);
+        assert!(text.contains("more words"), "{text}");
+        let acting = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(acting), "{text:?}");
+    }
+}
+
+#[test]
+fn text_of_a_page_stays_text_in_markdown_and_html() {
+    let dir = tempfile::tempdir().unwrap();
+    let pdf = mapped_pdf([0x41, 0x42, 0x43], "<script src=x> | and --> [go]\\(javascript:x\\) <!-- end");
+    std::fs::write(dir.path().join("a.pdf"), pdf).unwrap();
+    let arguments =
+        ["convert", "a.pdf", "--model", "none", "--drafts", "text-layer", "-o", "out", "-f", "md,html"];
+    stdout(dir.path(), &arguments, 0);
+    let markdown = std::fs::read_to_string(dir.path().join("out/a/page-0001.md")).unwrap();
+    assert!(markdown.contains("&lt;script src=x>") && markdown.contains("&lt;!-- end"), "{markdown}");
+    assert!(!markdown.contains("[go](javascript:x)"), "{markdown}");
+    let html = std::fs::read_to_string(dir.path().join("out/a/document.html")).unwrap();
+    assert!(!html.contains("<script src") && html.contains("&lt;script src=x&gt;"));
+}

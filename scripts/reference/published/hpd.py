@@ -68,13 +68,42 @@ def own_names(folder: Path, target: Path):
             fused.setdefault(f"{match[1]}attn.qkv.{match[3]}", {})[match[2]] = tensor
         else:
             tensors[name] = tensor
-    tensors |= {name: torch.cat([parts[part] for part in "qkv"]) for name, parts in fused.items()}
+    tensors |= {name: torch.cat([parts[part] for part in "qkv"]) for name, parts in fused.items()} | head_tensors()
     target.mkdir(parents=True, exist_ok=True)
     save_file(tensors, target / "model.safetensors")
     own = json.loads((folder / "config.json").read_text())
     own |= {"model_type": "internvl_chat", "llm_config": own.pop("text_config"), "force_image_size": TILE, "select_layer": -1, "max_dynamic_patch": 24}
     (target / "config.json").write_text(json.dumps(own))
     shutil.copy(folder / "tokenizer.json", target / "tokenizer.json")
+
+
+def head_tensors() -> dict[str, torch.Tensor]:
+    """A multi-token head, under names like those of other published ones."""
+    generator = torch.Generator().manual_seed(31)
+    shapes = {"enorm": (48,), "hnorm": (48,), "eh_proj": (48, 96), "mlp.gate_proj": (96, 48), "mlp.up_proj": (96, 48), "mlp.down_proj": (48, 96),
+              "norm": (48,)}  # fmt: skip
+    noise = lambda shape: torch.randn(shape, generator=generator)  # noqa: E731
+    # A large last norm: a head that is sure of itself, or its drafts would not be tried.
+    level = {"norm": 4.0}
+    made = {name: level.get(name, 1.0) + 0.1 * noise(shape) if len(shape) == 1 else noise(shape) * shape[1] ** -0.5 for name, shape in shapes.items()}
+    return {f"language_model.mtp.{name}.weight": tensor for name, tensor in made.items()}
+
+
+def drafts(model, hidden: torch.Tensor, token: int, count: int = 6) -> dict:
+    """What the head drafts after `token`, which follows the hidden state: RMSNorm of both, joined, SwiGLU with a residual, RMSNorm; again for each draft."""
+    of = {name.removeprefix("language_model.mtp.").removesuffix(".weight"): tensor for name, tensor in head_tensors().items()}
+    normed = lambda x, name: x / (x.pow(2).mean() + 1e-6).sqrt() * of[name]  # noqa: E731
+    written, probabilities = [], []
+    for _ in range(count):
+        embedded = model.get_input_embeddings().weight[token]
+        x = of["eh_proj"] @ torch.cat([normed(hidden, "hnorm"), normed(embedded, "enorm")])
+        inner = torch.nn.functional.silu(of["mlp.gate_proj"] @ x) * (of["mlp.up_proj"] @ x)
+        hidden = normed(x + of["mlp.down_proj"] @ inner, "norm")
+        chances = model.get_output_embeddings()(hidden).softmax(-1)
+        token = int(chances.argmax())
+        written.append(token)
+        probabilities.append(round(float(chances.max()), 6))
+    return {"drafts": written, "probabilities": probabilities}
 
 
 def grid(width: int, height: int, tile: int, most: int) -> tuple[int, int]:
@@ -104,8 +133,10 @@ def main(out: Path):
         export(own, out)
         copy = Path(work) / "native"
         export(folder, copy)
-        for name in ("weights.bin", "decode.onnx", "prefill.onnx", "vision.onnx"):
+        for name in ("decode.onnx", "prefill.onnx", "vision.onnx"):
             assert (copy / name).read_bytes() == (out / name).read_bytes(), f"{name} differs between the two forms of one checkpoint"
+        # The multi-token head, which `transformers` does not keep, comes last.
+        assert (out / "weights.bin").read_bytes().startswith((copy / "weights.bin").read_bytes()), "weights differ"
     expected(model, tokenizer, out)
 
 
@@ -139,6 +170,7 @@ def expected(model, tokenizer, out: Path):
     result = {
         "family": "hpd", "width": WIDTH, "height": HEIGHT, "tiles": len(raw), "prompt": ids, "features": run.rounded(features), "hidden": run.rounded(step["hidden"][0, 0, -1]),
         "greedy": written, "branches": branches(model, tokenizer, pixels, ids, end),
+        "mtp": {"token": written["tokens"][0], **drafts(model, torch.from_numpy(step["hidden"][0, 0, -1]), written["tokens"][0])},
     }  # fmt: skip
     (out / "pixels.bin").write_bytes(raw.tobytes())
     (out / "expected.json").write_text(json.dumps(result) + "\n")

@@ -4,6 +4,9 @@ use super::masses::Found;
 
 /// Nearer to each other than this share of the distance that their widths give, two characters are one.
 const DOUBLED: f32 = 0.45;
+/// The same where one of the two has less mass than [`WEAK`]: often a part of a wide letter.
+const DOUBLED_WEAK: f32 = 0.65;
+const WEAK: f32 = 0.7;
 /// So much blank paper between two characters is a space, in x-heights.
 const SPACE: f32 = 0.42;
 
@@ -45,10 +48,13 @@ fn drop_doubles(line: &mut Vec<Placed>, advance: impl Fn(u16) -> f32) {
     pitches.sort_by(f32::total_cmp);
     let Some(&pitch) = pitches.get(pitches.len() / 2) else { return };
     while line.len() > 2 {
-        let nearness = |w: &[Placed]| (w[1].x - w[0].x) / (width(&w[0], &w[1]) * pitch.max(1e-3));
-        let nearest = line.windows(2).map(nearness).enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+        let slack = |w: &[Placed]| {
+            let share = (w[1].x - w[0].x) / (width(&w[0], &w[1]) * pitch.max(1e-3));
+            share - if w[0].mass.min(w[1].mass) < WEAK { DOUBLED_WEAK } else { DOUBLED }
+        };
+        let nearest = line.windows(2).map(slack).enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
         match nearest {
-            Some((i, share)) if share < DOUBLED => {
+            Some((i, slack)) if slack < 0.0 => {
                 line.remove(if line[i].mass < line[i + 1].mass { i } else { i + 1 });
             }
             _ => return,
@@ -89,6 +95,14 @@ mod tests {
     fn of_doubles_the_surer_one_stays() {
         let twice = found(&[(1, 2.0, 1.0), (2, 4.0, 0.4), (3, 4.4, 0.6), (4, 6.0, 1.0), (5, 8.0, 1.0)]);
         assert_eq!(classes(&placed(&twice, 4.0, 9.0, &[], |_| 1.0)), [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_weak_part_of_a_wide_letter_goes() {
+        let part = found(&[(1, 2.0, 1.0), (2, 4.0, 1.0), (3, 5.1, 0.4), (4, 6.0, 1.0), (5, 8.0, 1.0)]);
+        assert_eq!(classes(&placed(&part, 4.0, 9.0, &[], |_| 1.0)), [1, 2, 4, 5]);
+        let sure = found(&[(1, 2.0, 1.0), (2, 4.0, 1.0), (3, 5.1, 0.9), (4, 6.2, 1.0), (5, 8.0, 1.0)]);
+        assert_eq!(placed(&sure, 4.0, 9.0, &[], |_| 1.0).len(), 5);
     }
 
     #[test]

@@ -100,18 +100,6 @@ impl Piece {
         self.character().is_some_and(is_large_operator)
     }
 
-    /// An operator of a font that has it in every size. (The extension fonts of TeX have one size for all.)
-    pub(super) fn is_scaled_operator(&self) -> bool {
-        match &self.base {
-            Base::Glyph { glyph, .. } => {
-                is_large_operator(plain(glyph).0)
-                    && !glyph.font.contains("ex")
-                    && glyph.ink.height() < 1.6 * glyph.size
-            }
-            _ => false,
-        }
-    }
-
     pub(super) fn has_bar(&self) -> bool {
         matches!(self.base, Base::Fraction(..))
     }
@@ -155,11 +143,10 @@ pub(super) fn hull_of(pieces: &[Piece]) -> Rect {
     hull(pieces.iter().map(|p| p.ink)).unwrap_or_default()
 }
 
-/// Size of the largest glyph that tells the size of its line.
+/// Size of the largest ordinary glyph.
 pub(super) fn largest(pieces: &[Piece]) -> Option<f32> {
-    let telling =
-        pieces.iter().filter(|p| !p.is_large() || p.is_scaled_operator()).map(|p| p.size).reduce(f32::max);
-    telling.or_else(|| pieces.iter().map(|p| p.size).reduce(f32::max))
+    let ordinary = pieces.iter().filter(|p| !p.is_large()).map(|p| p.size).reduce(f32::max);
+    ordinary.or_else(|| pieces.iter().map(|p| p.size).reduce(f32::max))
 }
 
 /// Baseline of most of the largest ordinary glyphs; of a formula without any, the one its parts suggest.

@@ -6,11 +6,15 @@ use super::expression::{
 use super::symbols::{accent, is_large_operator, takes_limits};
 use crate::geometry::Rect;
 
+/// An operator of which all else is a script is larger by this factor, and so far off the line of its scripts, em.
+const OPERATOR_SIZE: f32 = 1.2;
+const OFF_AXIS: f32 = 0.3;
+
 /// Hangs scripts and limits on what stands on the main line.
 pub(super) fn scripted(mut pieces: Vec<Piece>, depth: usize) -> Row {
     pieces.sort_by(|a, b| a.ink.x0.total_cmp(&b.ink.x0));
-    let (Some(size), Some(baseline)) = (largest(&pieces), level(&pieces)) else { return Row::default() };
-    let line = MainLine { size, baseline };
+    let Some(line) = MainLine::of(&pieces) else { return Row::default() };
+    let size = line.size;
     let (mut main, mut rest): (Vec<Piece>, Vec<Piece>) = (Vec::new(), Vec::new());
     for piece in pieces {
         // What is smaller still than a script beside it hangs on that script, on whatever level it stands.
@@ -96,6 +100,18 @@ struct MainLine {
 }
 
 impl MainLine {
+    /// The line of the largest ordinary glyphs, unless they are all scripts of a larger operator, which is not centred on their line.
+    fn of(pieces: &[Piece]) -> Option<MainLine> {
+        let line = MainLine { size: largest(pieces)?, baseline: level(pieces)? };
+        let apart = |p: &&Piece| {
+            p.is_operator()
+                && p.size > OPERATOR_SIZE * line.size
+                && (p.ink.center().1 - line.axis()).abs() > OFF_AXIS * p.size
+        };
+        let operator = pieces.iter().find(apart);
+        Some(operator.map_or(line, |p| MainLine { size: p.size, baseline: p.ink.center().1 + AXIS * p.size }))
+    }
+
     fn axis(&self) -> f32 {
         self.baseline - AXIS * self.size
     }

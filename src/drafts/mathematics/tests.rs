@@ -85,6 +85,26 @@ fn limits_belong_to_their_operator_though_they_begin_before_it() {
 }
 
 #[test]
+fn an_operator_of_a_larger_font_leaves_the_line_where_the_letters_are() {
+    let mut sum = glyph('∑', 0.0, 100.0, 14.0);
+    sum.ink = Rect::new(0.0, 90.5, 11.0, 104.5);
+    let mut glyphs = vec![sum];
+    glyphs.extend(set("x", 12.0, 100.0, 10.0));
+    glyphs.extend(set("i", 17.5, 102.0, 7.0));
+    assert_eq!(written(&glyphs, &[]), r"\sum x_{i}");
+}
+
+#[test]
+fn an_operator_in_a_denominator_of_scripts_keeps_them_as_scripts() {
+    let mut sum = glyph('∑', 0.0, 338.2, 33.3);
+    sum.ink = Rect::new(0.0, 312.8, 31.0, 346.5);
+    let mut glyphs = vec![sum];
+    glyphs.extend(set("n", 36.0, 321.5, 23.3));
+    glyphs.extend(set("k", 36.0, 353.2, 23.3));
+    assert_eq!(written(&glyphs, &[]), r"\sum_{k}^{n}");
+}
+
+#[test]
 fn upright_names_are_functions_operators_or_text() {
     let upright = |text: &str, x: f32| -> Vec<Glyph> {
         set(text, x, 100.0, 10.0).into_iter().map(|g| Glyph { font: "times-roman".into(), ..g }).collect()

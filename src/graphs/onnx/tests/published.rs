@@ -4,11 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ort::memory::AllocationDevice;
 use serde::Deserialize;
 
+use super::super::DecodeGraph;
 use crate::decode::protocol::{DraftToken, KeptToken, Protocol, TrustThreshold, TrustThresholds};
-use crate::decode::{AcceptanceRule, LoopSettings, PageDecoding, PageDrafts, decode_page};
+use crate::decode::{
+    AcceptanceRule, GuessSettings, Guesser, LoopSettings, PageDecoding, PageDrafts, decode_page,
+};
 use crate::graphs::manifest::{PixelRule, Preprocessing};
+use crate::graphs::onnx::MultiTokenHead;
 use crate::graphs::pack::Pack;
 use crate::graphs::{Prefix, TokenId};
 use crate::page::Source;
@@ -25,7 +30,10 @@ struct Expected {
     height: usize,
     prompt: Vec<TokenId>,
     features: Vec<f32>,
+    /// Last hidden state of the prompt.
+    hidden: Vec<f32>,
     greedy: Written,
+    mtp: Option<HeadExpected>,
     branches: Option<Branches>,
 }
 
@@ -35,6 +43,14 @@ struct Written {
     tokens: Vec<TokenId>,
     gaps: Vec<f32>,
     logprobs: Vec<f32>,
+}
+
+/// What the multi-token head drafts after the first written token.
+#[derive(Deserialize)]
+struct HeadExpected {
+    token: TokenId,
+    drafts: Vec<TokenId>,
+    probabilities: Vec<f32>,
 }
 
 #[derive(Deserialize)]
@@ -127,6 +143,19 @@ impl Family {
         picture
     }
 
+    /// The same on a graph that keeps a copy of the prefix, as on a device. The copy lies in the CPU's memory: that a device's is
+    /// used alike was not tested.
+    fn decode_with_copy(&self, prefix: Prefix, settings: &LoopSettings) -> PageDecoding {
+        let mut graph = self.pack.decode_graph(1).unwrap();
+        graph.place = Some((AllocationDevice::CPU, 0));
+        let drafts = PageDrafts::default();
+        let decoding = decode_page(&mut graph, &*self.pack.grammar, prefix, drafts, settings).unwrap();
+        assert!(graph.resident.is_some());
+        graph.begin_page();
+        assert!(graph.resident.is_none());
+        decoding
+    }
+
     fn decode(&self, prefix: Prefix, drafts: PageDrafts, settings: &LoopSettings) -> PageDecoding {
         let mut graph = self.pack.decode_graph(1).unwrap();
         decode_page(&mut graph, &*self.pack.grammar, prefix, drafts, settings).unwrap()
@@ -149,6 +178,8 @@ fn writes_what_the_reference_writes(name: &str) {
     let family = family(name);
     let settings = LoopSettings { max_trunk_tokens: 64, max_branches: 0, ..LoopSettings::default() };
     let decoding = family.decode(family.prefix(), PageDrafts::default(), &settings);
+    let copied = family.decode_with_copy(family.prefix(), &settings);
+    assert_eq!(copied.trunk, decoding.trunk, "a copy of the prefix changes nothing");
     let prompt = family.pack.grammar.trunk_prompt().len();
     let compared = assert_written(&decoding.trunk[prompt..], &family.expected.greedy, name);
     assert!(compared >= 32, "{name}: only {compared} tokens before a tie");
@@ -172,6 +203,27 @@ fn the_tiles_of_idefics3_give_the_tokens_of_transformers() {
 #[test]
 fn the_patches_and_deep_features_of_padoc_give_the_tokens_of_transformers() {
     writes_what_the_reference_writes("padoc");
+}
+
+#[test]
+fn the_multi_token_head_drafts_what_the_reference_drafts_and_changes_no_token() {
+    let family = family("hpd");
+    let expected = family.expected.mtp.as_ref().unwrap();
+    let name = family.pack.manifest.graphs.mtp.as_ref().unwrap();
+    let dims = family.pack.manifest.dims.into();
+    let mut head = MultiTokenHead::load(&family.pack.dir.join(name), dims, 1).unwrap();
+    let drafted = head.run(&family.expected.hidden, &[expected.token]).unwrap();
+    assert_eq!(drafted.ids, expected.drafts);
+    for (own, reference) in drafted.probabilities.iter().zip(&expected.probabilities) {
+        assert!((own - reference).abs() <= 1e-4, "{own} {reference}");
+    }
+    let guesses = GuessSettings { head: true, ngram: true };
+    let settings = LoopSettings { max_trunk_tokens: 64, max_branches: 0, guesses, ..LoopSettings::default() };
+    let decoding = family.decode(family.prefix(), PageDrafts::default(), &settings);
+    let prompt = family.pack.grammar.trunk_prompt().len();
+    assert_written(&decoding.trunk[prompt..], &family.expected.greedy, "with a head");
+    let asked = decoding.stats.guesses.get(&Guesser::Head).map_or(0, |count| count.proposed);
+    assert!(asked > 0, "the head was never asked");
 }
 
 #[test]
