@@ -197,7 +197,7 @@ pub fn provider(device: &Device, worker: usize) -> Result<(Provider, Option<Stri
 fn first_line(message: &str) -> String {
     // ONNX Runtime writes the end of its lines as two characters, too.
     let line = message.lines().next().unwrap_or_default();
-    line.trim_end_matches("\\n").to_owned()
+    line.trim_end_matches("\\n").trim_end_matches('.').to_owned()
 }
 
 fn file_name(path: &Path) -> String {
