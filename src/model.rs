@@ -3,7 +3,6 @@
 mod sight;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, KeptToken, Protocol};
@@ -12,7 +11,7 @@ use crate::decode::{
     AcceptanceRule, BranchDecoding, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding,
     PageDrafts, decode_page, stands_unseen,
 };
-use crate::drafts::clock::Clock;
+use crate::drafts::clock::{Clock, TimeLimit};
 use crate::drafts::content_draft::content_draft;
 use crate::drafts::trunk_draft::trunk_draft;
 use crate::graphs::manifest::{Dropped, MANIFEST_FILE, PackError};
@@ -95,8 +94,8 @@ pub struct DraftedPage<'a> {
     pub dpi: f32,
     /// In reading order.
     pub regions: &'a [Region],
-    /// When the page is given up.
-    pub deadline: Option<Instant>,
+    /// When it is over the page is given up.
+    pub limit: Option<TimeLimit>,
 }
 
 /// A page up to its decoding: what its decoding starts from.
@@ -243,7 +242,7 @@ impl Model {
         let mut seconds = BTreeMap::new();
         let prefix = self.prefix(&input, self.tsp, &mut seconds)?;
         let clock = Clock::start(self.options.threads);
-        let settings = LoopSettings { deadline: page.deadline, ..self.settings_for(&drafts) };
+        let settings = LoopSettings { limit: page.limit, ..self.settings_for(&drafts) };
         let grammar = std::sync::Arc::clone(&self.pack.grammar);
         let graph = &mut self.sessions()?.decode;
         let decoding = decode_page(graph, &*grammar, prefix, drafts.for_loop(), &settings)?;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
-use crate::drafts::clock::{Clock, StageStats};
+use crate::drafts::clock::{Clock, StageStats, TimeLimit};
 use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::draft_regions;
@@ -153,7 +153,7 @@ impl Reader {
         &mut self,
         evidence: PageEvidence,
     ) -> Result<Option<(PreparedPage, TextLayer)>, ModelError> {
-        self.nets.set_deadline(None);
+        self.nets.set_limit(None);
         let scale = evidence.scale;
         let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
@@ -164,7 +164,7 @@ impl Reader {
             words: &words.words,
             dpi: scale * 72.0,
             regions: &regions,
-            deadline: None,
+            limit: None,
         };
         Ok(model.prepare(&page)?.map(|prepared| (prepared, words.text_layer)))
     }
@@ -172,10 +172,10 @@ impl Reader {
     /// Reads one page. Never fails: what goes wrong is in the page's status and reason.
     pub fn read(&mut self, evidence: PageEvidence) -> PageOutput {
         let number = evidence.number;
-        let deadline = Instant::now() + self.settings.page_time;
-        self.nets.set_deadline(Some(deadline));
+        let limit = TimeLimit::start(self.settings.page_time, self.settings.threads);
+        self.nets.set_limit(Some(limit));
         let mut stats = PageStats::default();
-        match self.read_until(deadline, evidence, &mut stats) {
+        match self.read_within(limit, evidence, &mut stats) {
             Some(output) => PageOutput { stats, ..output },
             None => {
                 let limit = self.settings.page_time;
@@ -185,26 +185,25 @@ impl Reader {
         }
     }
 
-    /// The page without its stats; `None` if the deadline came first.
-    fn read_until(
+    /// The page without its stats; `None` if the limit was over first.
+    fn read_within(
         &mut self,
-        deadline: Instant,
+        limit: TimeLimit,
         evidence: PageEvidence,
         stats: &mut PageStats,
     ) -> Option<PageOutput> {
-        let in_time = || (Instant::now() < deadline).then_some(());
         let (number, scale, links) = (evidence.number, evidence.scale, evidence.links.clone());
         let clock = self.clock();
         let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
         self.take_net_stats(stats, "words", &clock);
-        in_time()?;
+        self.nets.in_time()?;
         let clock = self.clock();
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
         let drafted = draft_regions(&words, &mut bound);
         self.take_net_stats(stats, "structure", &clock);
-        in_time()?;
-        let reading = self.verify(drafted, &words, scale, deadline, stats);
-        in_time()?;
+        self.nets.in_time()?;
+        let reading = self.verify(drafted, &words, scale, limit, stats);
+        self.nets.in_time()?;
 
         let clock = self.clock();
         let output = self.assembled(number, &words, scale, &links, reading);
@@ -255,7 +254,7 @@ impl Reader {
         drafted: Vec<Region>,
         words: &PageWords,
         scale: f32,
-        deadline: Instant,
+        limit: TimeLimit,
         stats: &mut PageStats,
     ) -> Reading {
         let Some(model) = &mut self.model else {
@@ -266,7 +265,7 @@ impl Reader {
             words: &words.words,
             dpi: scale * 72.0,
             regions: &drafted,
-            deadline: Some(deadline),
+            limit: Some(limit),
         };
         match model.read(&page) {
             Ok(read) => {

@@ -33,18 +33,18 @@ def actors():
 
 
 def kill_some(cluster, second, job, out):
-    """Kills an actor once some pages are there, and the second node a little later; how many processes were killed."""
-    killed = 0
+    """Kills an actor once some pages are there, and the second node a little later; says what was killed."""
+    killed = []
     while job.poll() is None and len(list(out.rglob("page-0001.md"))) < 10:
         time.sleep(0.1)
     for pid in actors()[:1]:
         os.kill(pid, signal.SIGKILL)
-        killed += 1
-    while job.poll() is None and len(list(out.rglob("page-0001.md"))) < 40:
+        killed.append("actor")
+    while job.poll() is None and len(list(out.rglob("page-0001.md"))) < 25:
         time.sleep(0.1)
     if job.poll() is None:
         cluster.remove_node(second, allow_graceful=False)
-        killed += 1
+        killed.append("node")
     return killed
 
 
@@ -53,6 +53,8 @@ def main():
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/debug/docparse")
     parser.add_argument("--files", type=int, default=120)
     options = parser.parse_args()
+    # Ray's workers give way to everything else on the machine unless told not to.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     from ray.cluster_utils import Cluster
 
     with tempfile.TemporaryDirectory(prefix="docparse-cluster-") as temporary:
@@ -73,9 +75,9 @@ def main():
             job.kill()
         cluster.shutdown()
         same = tree(base / "whole") == tree(base / "out")
-        print(f"exit status {status}, {killed} killed, {len(tree(base / 'out'))} files, "
+        print(f"exit status {status}, killed: {', '.join(killed) or 'nothing'};  {len(tree(base / 'out'))} files, "
               f"{'the same bytes' if same else 'NOT the same'}")
-        sys.exit(status != 0 or not same or killed == 0)
+        sys.exit(status != 0 or not same or not killed)
 
 
 if __name__ == "__main__":

@@ -223,7 +223,8 @@ pub(crate) struct RunArguments {
 pub(crate) struct LimitArguments {
     /// Give up on a page that takes longer than this to render, or to read.
     ///
-    /// Reading looks at the clock between its stages and between batches of lines; a page that was given up failed.
+    /// Rendering is timed on the clock, reading in CPU time (with several cores for a job: on the clock). Reading is looked at
+    /// between its stages and between batches of lines; a page that was given up failed.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) page_timeout: u32,
 

@@ -24,8 +24,8 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::time::Instant;
 
+use crate::drafts::clock::TimeLimit;
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
 use crate::kv::{KvCache, KvLimits};
 use crate::page::StopReason;
@@ -57,8 +57,8 @@ pub struct LoopSettings {
     pub first_capacity: usize,
     /// Layers that do not choose read only where the stream looked last; `None`, and graphs without focal scores: everything.
     pub fixation: Option<FixationSettings>,
-    /// When the page is given up.
-    pub deadline: Option<Instant>,
+    /// When it is over the page is given up.
+    pub limit: Option<TimeLimit>,
     /// Branches keep only a part of the prefix for themselves; `None`, and graphs without saliency: everything.
     pub retention: Option<RetentionSettings>,
     /// Drafts of the model's own making.
@@ -78,7 +78,7 @@ impl Default for LoopSettings {
             kv_budget_bytes: 4 << 30,
             first_capacity: 64,
             fixation: None,
-            deadline: None,
+            limit: None,
             retention: None,
             guesses: GuessSettings::default(),
             max_feed: 512,
@@ -175,7 +175,7 @@ pub fn decode_page(
         if call.is_empty() {
             return Ok(page.finish());
         }
-        if settings.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if settings.limit.is_some_and(|limit| limit.is_over()) {
             return Err(DecodeError::Late);
         }
         page.run(graph, call)?;

@@ -176,6 +176,18 @@ pub(crate) fn latex(source: &str) -> String {
     out
 }
 
+/// Closes no bracket before a target that a reader may not follow, as is left of links in links.
+fn without_links(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let escaped = out.bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
+        out.push_str(if is_safe_target(part) || escaped { "](" } else { "\\](" });
+        out.push_str(part);
+    }
+    out
+}
+
 /// After `<`: does a tag, a comment or a declaration begin?
 fn opens_tag(c: char) -> bool {
     c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')
@@ -188,6 +200,7 @@ pub(crate) fn harmless(markdown: &str) -> String {
         true => link[0].to_owned(),
         false => link[1].to_owned(),
     });
+    let text = without_links(&text);
     let mut out = String::with_capacity(text.len());
     let mut rest = &*text;
     while let Some(at) = rest.find('<') {
@@ -222,6 +235,7 @@ mod tests {
             harmless("[a](javascript:x) [b](https://c.org) <javascript:x> <!--"),
             "a [b](https://c.org) &lt;javascript:x> &lt;!--"
         );
+        assert_eq!(harmless("[[a](javascript:x)](javascript:y)"), "[a\\](javascript:y)");
         assert_eq!(harmless("[a]: javascript:x"), "[a\\]: javascript:x");
         assert_eq!(latex("$$ a<b <script> $$"), "a< b < script>");
     }

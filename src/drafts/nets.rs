@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::clock::{Clock, StageStats};
+use super::clock::{Clock, StageStats, TimeLimit};
 use super::detect::Detector;
 use super::glyphs::GlyphReader;
 use super::layout::{LayoutMaps, LayoutNet, THRESHOLD, regions};
@@ -86,7 +86,9 @@ pub struct Nets {
     glyphs: Option<GlyphReader>,
     stats: NetStats,
     warnings: Vec<String>,
-    deadline: Option<Instant>,
+    limit: Option<TimeLimit>,
+    /// Tesseract used up its time.
+    is_late: bool,
     languages: Vec<String>,
     misses_tesseract: bool,
 }
@@ -104,15 +106,16 @@ impl Nets {
             glyphs: None,
             stats: NetStats::default(),
             warnings: Vec::new(),
-            deadline: None,
+            limit: None,
+            is_late: false,
             languages: Vec::new(),
             misses_tesseract: false,
         }
     }
 
-    /// From then on the networks are as if they were not there, until another deadline is set.
-    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
-        self.deadline = deadline;
+    /// Once it is over the networks are as if they were not there, until another limit is set.
+    pub fn set_limit(&mut self, limit: Option<TimeLimit>) {
+        (self.limit, self.is_late) = (limit, false);
     }
 
     /// Languages that the user named; see [`tesseract::read_page`].
@@ -136,14 +139,17 @@ impl Nets {
             return None;
         }
         let begun = Instant::now();
-        let page = tesseract::read_page(raster, &self.languages, self.deadline);
+        let deadline = self.limit.map(|limit| limit.anew());
+        let page = tesseract::read_page(raster, &self.languages, deadline);
+        self.is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         self.stats.tesseract.seconds += begun.elapsed().as_secs_f64();
         self.stats.tesseract.calls += 1;
         page
     }
 
-    fn in_time(&self) -> Option<()> {
-        self.deadline.is_none_or(|deadline| Instant::now() < deadline).then_some(())
+    /// `None` once the limit is over.
+    pub(crate) fn in_time(&self) -> Option<()> {
+        (!self.is_late && !self.limit.is_some_and(|limit| limit.is_over())).then_some(())
     }
 
     /// Lines are to be read by `glyphs` first; without one, that is said.
@@ -308,10 +314,10 @@ mod tests {
     }
 
     #[test]
-    fn after_the_deadline_no_network_runs() {
+    fn after_the_limit_no_network_runs() {
         let (raster, words) = page();
         let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
-        nets.set_deadline(Some(Instant::now()));
+        nets.set_limit(Some(TimeLimit::start(std::time::Duration::ZERO, 1)));
         assert!(nets.layout_maps(&raster, &words).is_none() && nets.detect(&raster).is_none());
         assert!(nets.read(std::slice::from_ref(&raster)).is_none() && nets.table(&raster).is_none());
         assert_eq!(nets.take_stats(), NetStats::default());

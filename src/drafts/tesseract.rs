@@ -178,38 +178,49 @@ fn language_of(script: &str, installed: &[String]) -> Option<String> {
     Some(names.join("+"))
 }
 
-/// The words of the program's TSV. Rows that are no words, and rows that cannot be read, are passed over.
-fn words_of_table(table: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
-    let (mut line, mut place, mut begun) = (0, None, LineSoFar::default());
-    for row in table.lines().skip(1) {
+/// A word of the program's TSV.
+struct Row<'a> {
+    /// Block, paragraph and line.
+    line: [&'a str; 3],
+    bbox: Rect,
+    confidence: f32,
+    text: String,
+}
+
+impl<'a> Row<'a> {
+    /// `None` for rows that are no words, and those that cannot be read.
+    fn of(row: &'a str) -> Option<Row<'a>> {
         // level, page, block, paragraph, line, word, left, top, width, height, confidence (-1, 0..100), text
         let fields: Vec<&str> = row.splitn(12, '\t').collect();
         let [_, _, block, paragraph, number, _, left, top, width, height, confidence, text] = fields[..]
         else {
-            continue;
+            return None;
         };
-        let numbers: Option<Vec<f32>> = [left, top, width, height, confidence]
-            .iter()
-            .map(|field| field.parse().ok().filter(|value: &f32| value.is_finite()))
-            .collect();
-        let Some([left, top, width, height, confidence]) = numbers.as_deref() else { continue };
+        let number_of = |field: &str| field.parse().ok().filter(|value: &f32| value.is_finite());
+        let (left, top) = (number_of(left)?, number_of(top)?);
+        let (width, height, confidence) = (number_of(width)?, number_of(height)?, number_of(confidence)?);
         let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
-        if text.is_empty() || *confidence < 0.0 {
-            continue;
-        }
-        let here = (block, paragraph, number);
+        (!text.is_empty() && confidence >= 0.0).then_some(Row {
+            line: [block, paragraph, number],
+            bbox: Rect::new(left, top, left + width.max(0.0), top + height.max(0.0)),
+            confidence: (confidence / 100.0).min(1.0),
+            text,
+        })
+    }
+}
+
+/// The words of the program's TSV, the characters of scripts without spaces put together.
+fn words_of_table(table: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let (mut line, mut place, mut begun) = (0, None, LineSoFar::default());
+    for Row { line: here, bbox, confidence, text } in table.lines().skip(1).filter_map(Row::of) {
         if place.is_some_and(|place| place != here) {
             line += 1;
-        }
-        if place != Some(here) {
             begun = LineSoFar::default();
         }
         place = Some(here);
-        let goes_on = begun.goes_on_with(&text, *left);
-        begun.add(&text, left + width, *height);
-        let bbox = Rect::new(*left, *top, left + width.max(0.0), top + height.max(0.0));
-        let confidence = (confidence / 100.0).min(1.0);
+        let goes_on = begun.goes_on_with(&text, bbox.x0);
+        begun.add(&text, &bbox);
         if let (true, Some(word)) = (goes_on, words.last_mut()) {
             word.text += &text;
             word.bbox = word.bbox.union(&bbox);
@@ -219,8 +230,8 @@ fn words_of_table(table: &str) -> Vec<Word> {
         }
         words.push(Word {
             text,
-            size: bbox.height(),
             bbox,
+            size: bbox.height(),
             bold: false,
             font: "".into(),
             line,
@@ -250,9 +261,9 @@ impl LineSoFar {
         self.spaceless && text.starts_with(is_spaceless) && left - self.right < NEAR * self.tallest
     }
 
-    fn add(&mut self, text: &str, right: f32, height: f32) {
-        self.right = self.right.max(right);
-        self.tallest = self.tallest.max(height);
+    fn add(&mut self, text: &str, bbox: &Rect) {
+        self.right = self.right.max(bbox.x1);
+        self.tallest = self.tallest.max(bbox.height());
         self.spaceless = text.ends_with(is_spaceless);
     }
 }
