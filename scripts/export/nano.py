@@ -140,8 +140,6 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, graphs: 
         "acceptance": {"mode": "trust", "default": stands, "classes": {}},
         "extras": {
             "focal_layers": list(focal_layers), "tsp_layer": tsp_layer(shape.layers), "saliency": True,
-            # By scripts.train.read_lines: see models/nano/README.md.
-            "glyph_lines": {"least_mass": 0.95, "most_left_over": 0.5, "least_characters": 4},
         },
     }  # fmt: skip
 
