@@ -19,8 +19,9 @@ pub static CAPTION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A whole word that is a list mark: a bullet, `3.`, `(b)`.
-pub static MARK: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^(?:[•●▪■◦‣∙·*➢❑☐✓▶\x{f000}-\x{f0ff}\x{84}]|\(?\d{1,2}[.)]|\(?[a-z]\))$"));
+pub static MARK: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"^(?:[•●▪■◦‣∙·*➢❑☐✓▶\x{f000}-\x{f0ff}\x{84}\x{fffd}]|\(?\d{1,2}[.)]|\(?[a-z]\))$")
+});
 
 /// A whole piece of text that numbers the heading after it: `2.1`, `IV.`, `B`.
 pub static HEADING_NUMBER: LazyLock<Regex> =
@@ -29,7 +30,7 @@ pub static HEADING_NUMBER: LazyLock<Regex> =
 /// A bullet at the start of an item, with the space after it.
 pub static BULLET: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f0a7}\x{f0a3}\x{f0b7}\x{f0fc}\x{f0d8}\x{f06e}\x{f076}\x{f02d}\x{f084}\x{84}]|o)\s+",
+        r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f0a7}\x{f0a3}\x{f0b7}\x{f0fc}\x{f0d8}\x{f06e}\x{f076}\x{f02d}\x{f084}\x{84}\x{fffd}]|o)\s+",
     )
 });
 
@@ -168,6 +169,7 @@ mod tests {
                 && HEADING_NUMBER.is_match("IV.")
                 && !HEADING_NUMBER.is_match("In")
         );
+        assert!(BULLET.is_match("\u{fffd} item"), "a sign of a font whose characters nobody knows");
         assert!(BULLET.is_match("– item") && BULLET.is_match("o item") && !BULLET.is_match("one"));
         assert!(NUMBER.is_match("iv) item") && !NUMBER.is_match("12 men"));
         let number = SECTION.captures("Appendix B.3 Proofs").map(|c| c[1].to_string());

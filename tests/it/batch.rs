@@ -93,7 +93,8 @@ fn a_killed_run_loses_no_page_and_resumes_to_the_same_bytes() {
     killed_at(&input, &killed, "page-0004.json");
     let left = part(tree(&killed), |name| !name.ends_with(".part"));
     let pages: Vec<&String> = left.keys().filter(|name| name.ends_with(".json")).collect();
-    assert!((4..12).contains(&pages.len()), "{pages:?}");
+    // One of two jobs may still have been at the page before.
+    assert!((3..12).contains(&pages.len()), "{pages:?}");
     for (name, bytes) in &left {
         assert!(wanted.get(name) == Some(bytes), "{name} is not what the whole run wrote");
     }
