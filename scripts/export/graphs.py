@@ -15,21 +15,31 @@ OPSET = 17
 INLINE_BYTES = 1 << 30
 
 
+def export_onnx(module, inputs: dict, outputs: list[str], dynamic: dict, path: Path):
+    """Runs the exporter; arguments as those of `write_graph`."""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), output_names=outputs,
+            dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
+        )  # fmt: skip
+
+
+def check_inputs(graph: onnx.ModelProto, inputs: dict):
+    """The exporter leaves inputs out that it thinks are not used."""
+    missing = set(inputs) - {entry.name for entry in graph.graph.input}
+    assert not missing, f"the exporter dropped inputs: {missing}"
+
+
 def write_graph(module, inputs: dict, outputs: list[str], dynamic: dict, path: Path):
     """Exports `module` called with `inputs` (name -> example) to `path`; `dynamic` maps a name to {dimension: symbol}. The weights of large
     models lie beside it in `<path>.data`."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         # The exporter writes a file for each tensor of a large model.
         exported = Path(folder) / path.name
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                module.eval(), tuple(inputs.values()), str(exported), input_names=list(inputs), output_names=outputs,
-                dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
-            )  # fmt: skip
+        export_onnx(module, inputs, outputs, dynamic, exported)
         graph = onnx.load(str(exported))
-    missing = set(inputs) - {entry.name for entry in graph.graph.input}
-    assert not missing, f"the exporter dropped inputs: {missing}"
+    check_inputs(graph, inputs)
     large = sum(value.numel() * value.element_size() for value in module.parameters()) > INLINE_BYTES
     data = f"{path.name}.data"
     (path.parent / data).unlink(missing_ok=True)

@@ -5,16 +5,14 @@ distinct one once.
 """
 import hashlib
 import logging
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-import torch
 from onnx import TensorProto, external_data_helper, numpy_helper
 
 from .checkpoint import Refused
-from .graphs import OPSET
+from .graphs import check_inputs, export_onnx
 
 # Smaller tensors stay in the graph: shape computations read them when a session is made.
 LEAST_EXTERNAL_BYTES = 1024
@@ -60,15 +58,9 @@ class PackWriter:
     def write(self, module, inputs: dict, outputs: list[str], dynamic: dict, name):
         """Exports `module` as `name`; arguments as those of `write_graph`."""
         path = self.work / str(name)
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                module.eval(), tuple(inputs.values()), str(path), input_names=list(inputs), output_names=outputs,
-                dynamic_axes=dynamic, opset_version=OPSET, dynamo=False, do_constant_folding=True,
-            )  # fmt: skip
+        export_onnx(module, inputs, outputs, dynamic, path)
         graph = self.converted(path)
-        missing = set(inputs) - {entry.name for entry in graph.graph.input}
-        assert not missing, f"the exporter dropped inputs: {missing}"
+        check_inputs(graph, inputs)
         self.move_weights(graph)
         onnx.save(graph, str(self.out / str(name)))
         onnx.checker.check_model(str(self.out / str(name)))

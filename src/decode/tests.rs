@@ -692,19 +692,20 @@ fn visual() -> Vec<TokenId> {
     (1000..1020).collect()
 }
 
-#[test]
-fn a_stream_reads_where_it_looked_in_the_step_before() {
-    let settings = LoopSettings { max_rows: 1, ..fixating(0.25, 1.0) };
-    let page = Page {
-        rule: &random_page,
-        protocol: TestProtocol { fork_visible: false },
-        visual: visual(),
-        settings,
-    };
+/// Decodes a page of [`visual`] tokens with a focal layer and checks that it writes what its streams write alone.
+fn looking(settings: LoopSettings) -> (FakeGraph<'static>, PageDecoding) {
+    let page = Page { settings, ..random_reader(&visual()) };
     let mut graph = FakeGraph::new(&random_page);
     graph.focal_layers = vec![1];
     let decoded = page.decode_on(&mut graph, PageDrafts::default());
     assert_eq!(written(&decoded), page.alone());
+    (graph, decoded)
+}
+
+#[test]
+fn a_stream_reads_where_it_looked_in_the_step_before() {
+    let settings = LoopSettings { max_rows: 1, ..fixating(0.25, 1.0) };
+    let (graph, decoded) = looking(settings);
     let mut focused = 0;
     for (index, pair) in graph.calls.windows(2).enumerate() {
         let [before, call] = pair else { unreachable!() };
@@ -728,17 +729,7 @@ fn a_stream_reads_where_it_looked_in_the_step_before() {
 #[test]
 fn rows_share_the_union_or_read_everything() {
     let read = |tau: f32, max_share: f32| {
-        let settings = fixating(tau, max_share);
-        let page = Page {
-            rule: &random_page,
-            protocol: TestProtocol { fork_visible: false },
-            visual: visual(),
-            settings,
-        };
-        let mut graph = FakeGraph::new(&random_page);
-        graph.focal_layers = vec![1];
-        let decoded = page.decode_on(&mut graph, PageDrafts::default());
-        assert_eq!(written(&decoded), page.alone());
+        let (graph, _) = looking(fixating(tau, max_share));
         graph.calls.iter().map(|call| call.prefix_read.len()).collect::<Vec<usize>>()
     };
     assert!(read(1.0, 1.0).iter().all(|&len| len == 20), "1 is off");

@@ -103,6 +103,17 @@ impl Run<'_> {
     }
 }
 
+/// The first `len` positions of a run, each checked to be a row of this layer and head.
+fn seen_in(run: &Run<'_>, len: usize, (layer, head): (usize, usize), is_values: bool) -> Vec<Seen> {
+    let seen = (0..len).map(|position| {
+        let numbers = run.at(position);
+        let seen = Seen { token: numbers[0] as TokenId, position: [numbers[1], numbers[2], numbers[3]] };
+        assert_eq!(numbers, row(&seen, layer, head, is_values), "a row of another layer or head");
+        seen
+    });
+    seen.collect()
+}
+
 /// Reads `len` positions of a segment and checks that all `layers` and heads, keys and values, agree. `block`: which block of
 /// `[KVH, capacity, D]` of each buffer.
 fn read(
@@ -122,14 +133,7 @@ fn read(
                 let data = &buffer[start..start + size];
                 assert!(data.iter().all(|v| v.is_finite()), "a masked row is not finite");
                 let run = Run { data, capacity, transposed: false };
-                let seen = (0..len).map(|position| {
-                    let numbers = run.at(position);
-                    let seen =
-                        Seen { token: numbers[0] as TokenId, position: [numbers[1], numbers[2], numbers[3]] };
-                    assert_eq!(numbers, row(&seen, layer, head, is_values), "a row of another layer or head");
-                    seen
-                });
-                found.push(seen.collect());
+                found.push(seen_in(&run, len, (layer, head), is_values));
             }
         }
     }
@@ -145,14 +149,7 @@ fn prefixes(input: &StepInput<'_>) -> Vec<Vec<Vec<Seen>>> {
         let read = |data: &[f32], is_values: bool| -> Vec<Seen> {
             let data = &data[head * size..(head + 1) * size];
             let run = Run { data, capacity: len, transposed: is_values };
-            let seen = (0..len).map(|position| {
-                let numbers = run.at(position);
-                let seen =
-                    Seen { token: numbers[0] as TokenId, position: [numbers[1], numbers[2], numbers[3]] };
-                assert_eq!(numbers, row(&seen, layer, head, is_values), "a row of another layer or head");
-                seen
-            });
-            seen.collect()
+            seen_in(&run, len, (layer, head), is_values)
         };
         let keys = read(input.prefix_keys[layer], false);
         assert_eq!(keys, read(input.prefix_values[layer], true), "keys and values disagree");

@@ -73,22 +73,11 @@ pub(super) fn composed(letters: &str, mark: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::protocol::CharacterFlags;
     use super::*;
     use crate::geometry::Rect;
 
     fn character(c: char, x0: f32) -> Character {
-        let bbox = Some(Rect::new(x0, 0.0, x0 + 5.0, 10.0));
-        Character {
-            code: c.into(),
-            bbox,
-            ink: Rect::default(),
-            baseline: 0.0,
-            size: 9.0,
-            font: 0,
-            angle: 0,
-            flags: CharacterFlags::default(),
-        }
+        Character::boxed(c.into(), Rect::new(x0, 0.0, x0 + 5.0, 10.0))
     }
 
     #[test]

@@ -213,7 +213,6 @@ fn missing_fields(annotations: &Annotations, view: &Matrix, characters: &[Charac
 
 #[cfg(test)]
 mod tests {
-    use super::super::protocol::CharacterFlags;
     use super::*;
 
     const LIMITS: RasterLimits = RasterLimits { dpi: 200.0, max_side: 3400 };
@@ -270,16 +269,7 @@ mod tests {
 
     #[test]
     fn lam_comes_before_alef_only_where_both_are_one_glyph() {
-        let letter = |code, x| Character {
-            ink: Rect::default(),
-            baseline: 9.0,
-            code,
-            bbox: Some(Rect::new(x, 0.0, x + 5.0, 9.0)),
-            size: 9.0,
-            font: 0,
-            angle: 0,
-            flags: CharacterFlags::default(),
-        };
+        let letter = |code, x| Character::boxed(code, Rect::new(x, 0.0, x + 5.0, 9.0));
         let mut text = [letter(0x627, 0.0), letter(0x644, 0.0), letter(0x627, 20.0), letter(0x644, 30.0)];
         swap_lam_alef(&mut text);
         assert_eq!(text.map(|c| c.code), [0x644, 0x627, 0x627, 0x644]);

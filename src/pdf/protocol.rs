@@ -126,6 +126,23 @@ pub(crate) struct Character {
     pub(crate) flags: CharacterFlags,
 }
 
+#[cfg(test)]
+impl Character {
+    /// A painted, upright character for tests of what does not look at its ink.
+    pub(crate) fn boxed(code: u32, bbox: Rect) -> Character {
+        Character {
+            code,
+            bbox: Some(bbox),
+            ink: Rect::default(),
+            baseline: 0.0,
+            size: 9.0,
+            font: 0,
+            angle: 0,
+            flags: CharacterFlags::default(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CharacterFlags {
     /// Put in by pdfium, not in the file.

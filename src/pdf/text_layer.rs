@@ -297,17 +297,7 @@ mod tests {
     use crate::page::Link;
 
     fn character(code: u32, x0: f32, x1: f32) -> Character {
-        let bbox = Some(Rect::new(x0, 0.0, x1, 10.0));
-        Character {
-            code,
-            bbox,
-            ink: Rect::default(),
-            baseline: 0.0,
-            size: 9.0,
-            font: 0,
-            angle: 0,
-            flags: CharacterFlags::default(),
-        }
+        Character::boxed(code, Rect::new(x0, 0.0, x1, 10.0))
     }
 
     fn blank(code: u32, made_up: bool) -> Character {

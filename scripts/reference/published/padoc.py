@@ -30,8 +30,7 @@ def config(tokenizer) -> Qwen3VLConfig:
         num_key_value_heads=2, head_dim=16, max_position_embeddings=4096, tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 5e6, "mrope_section": [4, 2, 2], "mrope_interleaved": True},
     )  # fmt: skip
-    ids = {f"{name}_token_id": tokenizer.token_to_id(f"<|{token}|>") for name, token in
-           (("image", "image_pad"), ("vision_start", "vision_start"), ("vision_end", "vision_end"))}  # fmt: skip
+    ids = tokens.qwen_picture_ids(tokenizer)
     return Qwen3VLConfig(vision_config=vision, text_config=text, video_token_id=100_000, tie_word_embeddings=True, **ids)
 
 

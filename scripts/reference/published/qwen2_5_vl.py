@@ -32,8 +32,7 @@ def config(tokenizer) -> Qwen2_5_VLConfig:
         num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=False,
         rope_parameters={"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]},
     )  # fmt: skip
-    ids = {f"{name}_token_id": tokenizer.token_to_id(f"<|{token}|>") for name, token in
-           (("image", "image_pad"), ("vision_start", "vision_start"), ("vision_end", "vision_end"))}  # fmt: skip
+    ids = tokens.qwen_picture_ids(tokenizer)
     return Qwen2_5_VLConfig(vision_config=vision, text_config=text, video_token_id=100_000, tie_word_embeddings=False, **ids)
 
 

@@ -18,6 +18,12 @@ def train(special: list[str], text: str, size: int) -> Tokenizer:
     return tokenizer
 
 
+def qwen_picture_ids(tokenizer: Tokenizer) -> dict:
+    """Configuration entries of the tokens around a picture in the Qwen families."""
+    tokens = {"image": "image_pad", "vision_start": "vision_start", "vision_end": "vision_end"}
+    return {f"{name}_token_id": tokenizer.token_to_id(f"<|{token}|>") for name, token in tokens.items()}
+
+
 def save(tokenizer: Tokenizer, folder: Path):
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::bars::Bar;
-use super::expression::{Base, Piece, Row, SCRIPT_SIZE, pieces};
+use super::expression::{Base, DEPTH, HEIGHT, Piece, Row, SCRIPT_SIZE, pieces};
 use super::faces::plain;
 use super::latex::latex;
 use super::scripts::scripted;
@@ -18,9 +18,6 @@ use crate::page::{Glyph, Kind, Markup, Region, Rules, Word};
 const NUMBER_GAP: f32 = 1.0;
 /// Lines are parted by more than this, em.
 const LINE_GAP: f32 = 0.2;
-/// Height and depth of a line of text, em.
-const HEIGHT: f32 = 0.75;
-const DEPTH: f32 = 0.25;
 /// So many words of so many letters on a line are running text.
 const PROSE_WORDS: usize = 5;
 const WORD_LETTERS: usize = 3;
@@ -82,7 +79,7 @@ pub(super) fn bars_in(rules: &Rules, bbox: &Rect) -> Vec<Bar> {
 
 fn display(glyphs: &[&Glyph], bars: &[Bar]) -> String {
     let mut numbers = Vec::new();
-    let rows: Vec<Row> = lines(pieces(glyphs, bars, 0))
+    let rows: Vec<Row> = lines(pieces(glyphs, bars))
         .into_iter()
         .filter_map(|line| {
             let (line, number) = part_number(line);

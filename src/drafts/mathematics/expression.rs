@@ -49,6 +49,9 @@ pub(super) const AXIS: f32 = 0.25;
 pub(super) const SCRIPT_SIZE: f32 = 0.88;
 /// Glyphs whose baselines differ by less are on one level, em (TeX lowers subscripts by at least 0.15).
 pub(super) const LEVEL: f32 = 0.1;
+/// Height and depth of a line of text, em.
+pub(super) const HEIGHT: f32 = 0.75;
+pub(super) const DEPTH: f32 = 0.25;
 /// Nested deeper than this, a formula is written flat.
 pub(super) const DEEPEST: usize = 12;
 /// A glyph whose ink is higher than this is stretched, em.
@@ -107,12 +110,12 @@ impl Piece {
 
 /// The tree of a formula on one line.
 pub(super) fn expression(glyphs: &[&Glyph], bars: &[Bar]) -> Row {
-    scripted(pieces(glyphs, bars, 0), 0)
+    scripted(pieces(glyphs, bars), 0)
 }
 
 /// The formula's pieces: fractions and roots put together, all else as it is.
-pub(super) fn pieces(glyphs: &[&Glyph], bars: &[Bar], depth: usize) -> Vec<Piece> {
-    with_bars(negated(glyphs).iter().map(Piece::of).collect(), bars.to_vec(), depth)
+pub(super) fn pieces(glyphs: &[&Glyph], bars: &[Bar]) -> Vec<Piece> {
+    with_bars(negated(glyphs).iter().map(Piece::of).collect(), bars.to_vec(), 0)
 }
 
 /// Strokes through a sign, which are glyphs of their own, become part of the sign: `=` and a stroke are `≠`.
@@ -134,9 +137,7 @@ fn negated(glyphs: &[&Glyph]) -> Vec<Glyph> {
 
 /// Takes out of `from` what `wanted` says.
 pub(super) fn take<T>(from: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> Vec<T> {
-    let (taken, left) = std::mem::take(from).into_iter().partition(|item| wanted(item));
-    *from = left;
-    taken
+    from.extract_if(.., |item| wanted(item)).collect()
 }
 
 pub(super) fn hull_of(pieces: &[Piece]) -> Rect {

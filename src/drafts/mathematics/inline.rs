@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::bars::Bar;
 use super::display::bars_in;
 use super::evidence::{Role, is_small, role, slanted_lines};
-use super::expression::{SCRIPT_SIZE, expression};
+use super::expression::{DEPTH, HEIGHT, SCRIPT_SIZE, expression};
 use super::extent::extent;
 use super::faces::plain;
 use super::latex::latex;
@@ -25,9 +25,6 @@ const LIMIT_GAP: f32 = 0.6;
 const LOOK_BACK: usize = 3;
 /// A formula of more words is none.
 const MOST_WORDS: usize = 200;
-/// Height and depth of a formula's line, em.
-const HEIGHT: f32 = 0.75;
-const DEPTH: f32 = 0.25;
 
 /// Words of a text layer -> the same, with formulas as words of their own. `glyphs` are those of `words`.
 pub(in crate::drafts) fn write_inline(words: &[Word], glyphs: &[Glyph], rules: &Rules) -> Vec<Word> {
@@ -140,15 +137,10 @@ impl<'a> Page<'a> {
     }
 
     /// Does a glyph that is not of the formula stand right above a bar? The numerator of a fraction that the span lacks.
-    fn carries(&self, bar: &Bar, em: f32, first: &Glyph, count: usize) -> bool {
-        let start = self.glyphs.iter().position(|g| std::ptr::eq(g, first)).unwrap_or(0);
+    fn carries(&self, bar: &Bar, em: f32, inside: &Range<usize>) -> bool {
         self.glyphs.iter().enumerate().any(|(at, g)| {
             let (x, y) = g.ink.center();
-            !(start..start + count).contains(&at)
-                && bar.x0 < x
-                && x < bar.x1
-                && y < bar.y
-                && g.ink.y1 > bar.y - 0.6 * em
+            !inside.contains(&at) && bar.x0 < x && x < bar.x1 && y < bar.y && g.ink.y1 > bar.y - 0.6 * em
         })
     }
 
@@ -180,7 +172,8 @@ impl<'a> Page<'a> {
     /// The words of a span -> what stands before the formula, the formula, and what stands behind. `None` where nothing comes of it.
     fn formula(&self, span: &Range<usize>) -> Option<Vec<Word>> {
         let words = &self.words[span.clone()];
-        let glyphs = &self.glyphs[self.places[span.start].start..self.places[span.end - 1].end];
+        let first_glyph = self.places[span.start].start;
+        let glyphs = &self.glyphs[first_glyph..self.places[span.end - 1].end];
         let range = extent(glyphs)?;
         let inside = &glyphs[range.clone()];
         if !inside.iter().any(|g| plain(g).0.is_alphanumeric()) {
@@ -190,7 +183,8 @@ impl<'a> Page<'a> {
         let ink = hull(inside.iter().map(|g| g.ink))?;
         let size = inside.iter().map(|g| g.size).fold(0.0, f32::max);
         let mut bars = bars_in(self.rules, &ink.grown(0.4 * size, 0.4 * size));
-        bars.retain(|bar| !self.carries(bar, size, &inside[0], inside.len()));
+        let on_page = first_glyph + range.start..first_glyph + range.end;
+        bars.retain(|bar| !self.carries(bar, size, &on_page));
         let source = latex(&expression(&refs, &bars));
         if source.trim().is_empty() {
             return None;

@@ -3,7 +3,7 @@
 use super::expression::{
     AXIS, Base, DEEPEST, LEVEL, Node, Piece, Row, SCRIPT_SIZE, hull_of, largest, level, take,
 };
-use super::symbols::{accent, is_large_operator, takes_limits};
+use super::symbols::{accent, takes_limits};
 use crate::geometry::Rect;
 
 /// An operator of which all else is a script is larger by this factor, and so far off the line of its scripts, em.
@@ -183,7 +183,7 @@ fn operators(main: &[Piece]) -> Vec<(usize, Rect)> {
     let mut out = Vec::new();
     let mut start = 0;
     while start < main.len() {
-        if main[start].character().is_some_and(is_large_operator) {
+        if main[start].is_operator() {
             out.push((start, main[start].ink));
             start += 1;
             continue;

@@ -8,7 +8,8 @@ use super::latex::latex;
 use super::{write_display, write_inline};
 use crate::drafts::regions::bare_region;
 use crate::geometry::{Rect, hull};
-use crate::page::{Glyph, Kind, Markup, Rules, Source, Word};
+use crate::lines::tests::word;
+use crate::page::{Glyph, Kind, Markup, Rules, Word};
 
 const ITALIC: &str = "cmmi10";
 const UPRIGHT: &str = "cmr10";
@@ -171,18 +172,9 @@ fn line(text: &str) -> (Vec<Word>, Vec<Glyph>) {
         let bbox = hull(glyphs[start..].iter().map(|g| g.ink)).unwrap_or_default();
         let text: String = part.chars().filter(|c| *c != '_').collect();
         words.push(Word {
-            text,
-            bbox,
             size: 10.0,
-            bold: false,
             font: "times-roman".into(),
-            line: 0,
-            glue: false,
-            confidence: 1.0,
-            source: Source::TextLayer,
-            link: None,
-            suspicious: 0.0,
-            latex: None,
+            ..word(&text, bbox.x0, bbox.y0, bbox.x1, bbox.y1)
         });
         x += 2.5;
     }
