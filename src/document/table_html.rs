@@ -109,7 +109,9 @@ fn entity(name: &str) -> Option<char> {
                 Some(hex) => u32::from_str_radix(hex, 16),
                 None => digits.parse(),
             };
-            char::from_u32(code.ok()?)?
+            char::from_u32(code.ok()?)
+                .map(|c| if c.is_whitespace() { ' ' } else { c })
+                .filter(|c| !c.is_control())?
         }
     })
 }
