@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use crate::batch::pages::PageRanges;
+use crate::characters::acts_on_terminals;
 use crate::decode::protocol::{DraftToken, KeptToken, TrustThreshold, TrustThresholds};
 use crate::decode::{AcceptanceRule, Proposal, Scores, verify};
 use crate::document::{PageContext, PageStatus, assemble, page_markdown, page_text, printed_area};
@@ -202,7 +203,7 @@ fn hostile() -> impl Strategy<Value = String> {
         "<(table|tr|td|th|/td|/tr|/table|thead|script|img|b|!--)",
         "( rowspan=| colspan=\"| onerror=| href=\")[0-9]{0,20}",
         "[>\"'&;#|`$\\\\*_~\\[\\]()!-]{1,4}",
-        "(\n\n|\n|```|\\$\\$|\\|---\\||-->|javascript:|&#x3c;|&lt;|&#27;|\u{1b}\\[|\u{9b}|\u{202e})",
+        "(\n\n|\n|```|\\$\\$|\\|---\\||-->|javascript:|&#x3c;|&lt;|&#27;|&#x202e;|\u{1b}\\[|\u{9b}|\u{202e})",
         "\\PC{0,6}",
         "[a-z ]{1,8}",
     ]
@@ -210,7 +211,7 @@ fn hostile() -> impl Strategy<Value = String> {
 
 /// Nothing in what is written of a page can act.
 fn check_harmless((markdown, text): &(String, String)) -> Result<(), TestCaseError> {
-    let acting = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let acting = |c: char| acts_on_terminals(c) && !matches!(c, '\n' | '\t');
     prop_assert!(!markdown.contains(acting) && !text.contains(acting), "{:?}", markdown);
     let (outside, closed) = outside_of_code(markdown);
     prop_assert!(closed, "{}", markdown);

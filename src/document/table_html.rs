@@ -1,5 +1,6 @@
 //! HTML tables that models write -> cells. Everything but cells, spans and text is dropped.
 
+use crate::characters::acts_on_terminals;
 use crate::document::composed::Composed;
 use crate::document::grid::GridCell;
 use crate::page::Source;
@@ -111,7 +112,7 @@ fn entity(name: &str) -> Option<char> {
             };
             char::from_u32(code.ok()?)
                 .map(|c| if c.is_whitespace() { ' ' } else { c })
-                .filter(|c| !c.is_control())?
+                .filter(|&c| !acts_on_terminals(c))?
         }
     })
 }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::characters::acts_on_terminals;
 use crate::graphs::TokenId;
 use crate::graphs::manifest::ContentFormat;
 use crate::lines::is_cjk;
@@ -34,9 +35,9 @@ pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option
     })
 }
 
-/// A model's text without the control characters that its vocabulary may hold; line ends and tabs stay.
+/// A model's text without the control and direction characters that its vocabulary may hold; line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|&c| !acts_on_terminals(c) || matches!(c, '\n' | '\t')).collect()
 }
 
 /// What weak models fill formulas with when they lose their place.
