@@ -2,6 +2,7 @@
 
 use crate::characters::acts_on_terminals;
 use crate::document::composed::{Composed, FormulaSpan, LinkSpan};
+use crate::document::markup::inert;
 use crate::page::Link;
 
 /// Where in a text a Markdown block begins: what opens a list, a heading or a quotation counts only there.
@@ -131,7 +132,7 @@ fn written(
             Mark::Plain => out.push(c),
             Mark::Backslash => out.extend(['\\', c]),
             Mark::As(text) => out.push_str(text),
-            Mark::Formula(latex) => out.extend(["$", latex, "$"]),
+            Mark::Formula(latex) => out.extend(["$", &inert(latex), "$"]),
         }
         if let Some((span, uri)) = next
             && span.end == at + 1

@@ -6,7 +6,7 @@ use unicode_bidi::{BidiClass, bidi_class};
 
 use crate::document::Line;
 use crate::document::composed::Composed;
-use crate::lines::{hull_of, is_cjk, line_indices, rtl_share};
+use crate::lines::{hull_of, is_cjk, is_spaceless, line_indices, rtl_share};
 use crate::page::{Source, Word};
 
 /// Text lines, top to bottom; the words of each from left to right.
@@ -76,7 +76,7 @@ impl Writer {
         let mut back = before.chars().rev();
         let (Some(last), Some(first)) = (back.next(), after.chars().next()) else { return Joint::Nothing };
         let after_letter = back.next().is_some_and(char::is_alphabetic);
-        if is_cjk(last) && is_cjk(first) {
+        if is_cjk(last) && is_cjk(first) || is_spaceless(last) && is_spaceless(first) {
             return Joint::Nothing;
         }
         if last == SOFT_HYPHEN {
@@ -287,8 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn chinese_lines_join_without_spaces() {
+    fn chinese_and_thai_lines_join_without_spaces() {
         assert_eq!(text_of(&set(&["这是一", "个句子"])), "这是一个句子");
+        assert_eq!(text_of(&set(&["ของ", "ประเทศ ลาว"])), "ของประเทศ ลาว");
     }
 
     #[test]
