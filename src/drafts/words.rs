@@ -9,6 +9,7 @@ use super::recognise::Reading;
 use super::skew::common_slant;
 use super::tesseract::{TesseractPage, needs_tesseract};
 use super::turn::{quarter_turns, turned_rules, turned_words};
+use super::unnamed::name_characters;
 use super::{PageWords, TextLayer, trust};
 use crate::page::{PageEvidence, Rules, Word};
 use crate::raster::Raster;
@@ -55,8 +56,11 @@ enum Verdict {
 /// Settles the words of a page. Without the OCR networks a text layer is taken unless its own characters are impossible.
 pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) -> PageWords {
     let ocr = drafters.ocr && nets.has_ocr();
-    let words = if drafters.text_layer { evidence.words.clone() } else { Vec::new() };
+    let mut words = if drafters.text_layer { evidence.words.clone() } else { Vec::new() };
     let verdict = judge(&evidence, &words, nets, ocr);
+    if ocr && matches!(verdict, Verdict::Complete | Verdict::Partial(_)) {
+        name_characters(&mut words, &evidence.glyphs, &evidence.raster, nets);
+    }
     let page = |raster: Raster, words: Vec<Word>, text_layer: TextLayer| PageWords {
         raster,
         words,

@@ -24,6 +24,9 @@ const USUAL_HEIGHT: f32 = 1.1;
 /// Share of it that a box has whose font says nothing true about its ascent. A lower one comes from a font size that says nothing.
 const TOO_LOW: std::ops::Range<f32> = 0.5..0.8;
 
+/// A glyph that paints less than this, px, paints nothing.
+const LEAST_INK: f32 = 0.5;
+
 /// The words of a text layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TextLayer {
@@ -202,7 +205,7 @@ fn parts(characters: &[Character]) -> Vec<Part> {
         };
         let pair = surrogate_pair(character, characters.get(index + 1));
         second_half = pair.is_some();
-        let Some(letters) = letters(pair.unwrap_or(character.code)) else { continue };
+        let Some(letters) = letters(&character, pair) else { continue };
         if letters.chars().all(char::is_whitespace) {
             out.push(Part::Space);
             continue;
@@ -264,10 +267,15 @@ fn surrogate_pair(first: Character, second: Option<&Character>) -> Option<u32> {
         .then(|| 0x1_0000 + ((first.code - 0xd800) << 10) + (second - 0xdc00))
 }
 
-/// What a code stands for; `None` for codes that show nothing.
-fn letters(code: u32) -> Option<String> {
+/// What a character stands for, if two make a pair, what the pair does; `None` for codes that show nothing.
+fn letters(character: &Character, pair: Option<u32>) -> Option<String> {
+    let code = pair.unwrap_or(character.code);
     match code {
-        0 | 0xfffe | 0xffff => None,
+        // Something is printed, and nobody knows what.
+        0 | 0xfffe | 0xffff => {
+            let printed = character.ink.width() > LEAST_INK && character.ink.height() > LEAST_INK;
+            printed.then(|| char::REPLACEMENT_CHARACTER.to_string())
+        }
         // Soft hyphen, zero-width space, byte order mark, variation selectors.
         0xad | 0x200b | 0xfeff | 0xfe00..=0xfe0f => None,
         // pdfium's mark for a hyphen at a line's end.
@@ -354,7 +362,7 @@ mod tests {
             character(2, 9.0, 11.0),
         ];
         assert_eq!(texts(text), [("fi\u{1d400}-".to_owned(), false, 0)]);
-        assert_eq!(letters(0xfefb).as_deref(), Some("\u{644}\u{627}"));
+        assert_eq!(letters(&character(0xfefb, 0.0, 5.0), None).as_deref(), Some("\u{644}\u{627}"));
     }
 
     #[test]
@@ -370,6 +378,14 @@ mod tests {
         let layer = words(&page(text));
         assert!((layer.words[0].suspicious - 0.5).abs() < 1e-6);
         assert!((layer.hidden_share - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_has_no_code_is_unknown_where_it_prints_and_nothing_where_it_does_not() {
+        let unprinted = character(0, 5.0, 9.0);
+        assert_eq!(texts(vec![character(0x61, 0.0, 5.0), unprinted]), [("a".to_owned(), false, 0)]);
+        let printed = Character { ink: Rect::new(5.0, 0.0, 9.0, 8.0), ..character(0, 5.0, 9.0) };
+        assert_eq!(texts(vec![character(0x61, 0.0, 5.0), printed]), [("a\u{fffd}".to_owned(), false, 0)]);
     }
 
     #[test]
