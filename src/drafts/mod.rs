@@ -52,6 +52,7 @@ mod unnamed;
 /// A page's words: from the text layer, the OCR, or both.
 pub mod words;
 
+mod columns;
 mod contents;
 mod listings;
 pub mod order;

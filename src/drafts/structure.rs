@@ -8,8 +8,9 @@ use crate::geometry::{Rect, hull};
 use crate::lines::{hull_of, lines_of, median, rtl_share};
 use crate::page::{Kind, Region, Rules, Word};
 use crate::raster::Raster;
-use crate::tables::{drawn_tables, read_table};
+use crate::tables::{drawn_tables, lined_tables, read_table};
 
+use super::columns::part_columns;
 use super::contents::{part_contents, part_line_numbers};
 use super::listings::part_listings;
 use super::mathematics::write_display;
@@ -85,15 +86,18 @@ fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> 
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
     regions.extend(group_leftover(&left, &obstacles));
     join_numbers(&mut regions);
+    let mut regions: Vec<Region> = regions.into_iter().flat_map(part_columns).collect();
     regions.extend(grounds);
     regions.extend(contents);
     grow_tables(regions)
 }
 
-/// Complete drawn grids that the layout did not see become tables; text regions inside them give up their words.
+/// Complete drawn grids, and rows between drawn lines, that the layout did not see become tables; text regions inside them give up
+/// their words.
 fn add_drawn_tables(regions: &mut Vec<Region>, page: &PageWords) {
-    let seen: Vec<Rect> = regions.iter().filter(|r| r.kind == Kind::Table).map(|r| r.bbox).collect();
-    for bbox in drawn_tables(&page.rules, &page.words) {
+    let grids = drawn_tables(&page.rules, &page.words).into_iter();
+    for bbox in grids.chain(lined_tables(&page.rules, &page.words)) {
+        let seen: Vec<Rect> = regions.iter().filter(|r| r.kind == Kind::Table).map(|r| r.bbox).collect();
         if !seen.iter().any(|t| t.overlap_of_smaller(&bbox) > 0.3) {
             regions.retain(|r| r.bbox.intersection(&bbox) < 0.75 * r.bbox.area());
             regions.push(bare_region(Kind::Table, 0.0, bbox));

@@ -17,6 +17,9 @@ use crate::raster::quad::Quad;
 use crate::raster::slant::Levelling;
 use crate::settings::Drafters;
 
+/// Likeness below which the text of somebody else's OCR is worse than that of ours: two good readings of a clean scan have 0.97
+/// and up.
+const GOOD_READING: f32 = 0.9;
 /// A picture that covers more of the page may hold text of its own.
 const LARGE_PICTURE: f32 = 0.3;
 /// Letters of a text layer below which drawn outlines may be the page's real text.
@@ -165,6 +168,9 @@ fn judge(evidence: &PageEvidence, words: &[Word], nets: &mut Nets, ocr: bool) ->
     match if ocr { likeness(&evidence.raster, words, nets) } else { None } {
         Some(0.0) => return Verdict::Garbage,
         Some(value) if !trust::is_like(value) => return Verdict::Doubtful(TextLayer::Garbage),
+        Some(value) if is_of_a_scan(evidence) && value < GOOD_READING => {
+            return Verdict::Doubtful(TextLayer::Garbage);
+        }
         _ => {}
     }
     let unexplained = evidence.picture_share > LARGE_PICTURE
@@ -186,6 +192,11 @@ fn judge(evidence: &PageEvidence, words: &[Word], nets: &mut Nets, ocr: bool) ->
         }
         _ => Verdict::Complete,
     }
+}
+
+/// Is the layer what somebody's OCR read from a scan?
+fn is_of_a_scan(evidence: &PageEvidence) -> bool {
+    evidence.hidden_share > 0.5 && evidence.picture_share > LARGE_PICTURE
 }
 
 /// Reads a few lines of the layer from the picture: their median likeness, `None` if none can be judged.
