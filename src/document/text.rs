@@ -274,7 +274,7 @@ mod tests {
     fn a_hyphen_at_a_line_end_goes_where_the_word_goes_on() {
         assert_eq!(text_of(&set(&["the hy-", "phenated word"])), "the hyphenated word");
         assert_eq!(text_of(&set(&["Anglo-", "Saxon law"])), "Anglo-Saxon law");
-        assert_eq!(text_of(&set(&["pages 3-", "7 and on"])), "pages 3- 7 and on");
+        assert_eq!(text_of(&set(&["pages 3-", "7 and on"])), "pages 3-7 and on");
         assert_eq!(text_of(&set(&["a soft\u{ad}", "ware run"])), "a software run");
     }
 

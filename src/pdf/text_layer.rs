@@ -3,6 +3,7 @@
 //! Gaps decide where a word ends; the spaces that pdfium makes up count only where there is some gap. Letters that a page shows
 //! in parts (TeX accents, halves of surrogate pairs) are put together, glyphs of presentation forms become letters.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization;
@@ -16,6 +17,8 @@ use crate::page::{Glyph, Source, Word};
 const GAP: f32 = 0.35;
 /// The same where pdfium made up a space.
 const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
+/// Words of one text nearer to each other than this share of their height are one word, painted twice.
+const SAME_PLACE: f32 = 0.2;
 /// Characters of one word overlap vertically by more than this share of the smaller height.
 const SAME_LINE: f32 = 0.3;
 
@@ -77,7 +80,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
     let raster = Rect::new(0.0, 0.0, page.width as f32, page.height as f32);
     let mut layer = TextLayer::default();
     let (mut all, mut hidden) = (0u32, 0u32);
-    for open in group(&page.characters) {
+    for open in painted_once(group(&page.characters)) {
         let inside = open.bbox.overlap_x(&raster) > 0.0 && open.bbox.overlap_y(&raster) > 0.0;
         if open.angle != page.angle || !inside {
             layer.left_out += open.characters as usize;
@@ -175,6 +178,27 @@ fn group(characters: &[Character]) -> Vec<Open> {
         }
     }
     words
+}
+
+/// The words without those that are painted again in the same place: bold type made by hand, shadows.
+fn painted_once(words: Vec<Open>) -> Vec<Open> {
+    let mut places: HashMap<String, Vec<Rect>> = HashMap::new();
+    let mut is_again = |word: &Open| {
+        let slack = SAME_PLACE * word.bbox.height();
+        let same = |b: &Rect| (b.x0 - word.bbox.x0).abs() < slack && (b.y0 - word.bbox.y0).abs() < slack;
+        match places.get_mut(&word.text) {
+            Some(boxes) if boxes.iter().any(same) => true,
+            Some(boxes) => {
+                boxes.push(word.bbox);
+                false
+            }
+            None => {
+                places.insert(word.text.clone(), vec![word.bbox]);
+                false
+            }
+        }
+    };
+    words.into_iter().filter(|word| !is_again(word)).collect()
 }
 
 /// What a character is for the words around it.
@@ -343,6 +367,19 @@ mod tests {
         };
         assert_eq!((size(9.0), size(40.0)), (10.0, 10.0));
         assert!((size(14.0) - 15.4).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_word_that_is_painted_twice_counts_once() {
+        let text = |shift: f32| {
+            vec![
+                character(0x61, shift, shift + 5.0),
+                character(0x62, shift + 5.0, shift + 10.0),
+                blank(10, true),
+            ]
+        };
+        assert_eq!(texts([text(0.0), text(0.4)].concat()).len(), 1);
+        assert_eq!(texts([text(0.0), text(30.0)].concat()).len(), 2);
     }
 
     #[test]
