@@ -27,6 +27,11 @@ const USUAL_HEIGHT: f32 = 1.1;
 /// Share of it that a box has whose font says nothing true about its ascent. A lower one comes from a font size that says nothing.
 const TOO_LOW: std::ops::Range<f32> = 0.5..0.8;
 
+/// A box higher than this many usual ones says nothing about the line.
+const TOO_HIGH: f32 = 1.35;
+/// Ascent of text fonts, em.
+const USUAL_ASCENT: f32 = 0.85;
+
 /// A glyph that paints less than this, px, paints nothing.
 const LEAST_INK: f32 = 0.5;
 
@@ -80,7 +85,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
     let raster = Rect::new(0.0, 0.0, page.width as f32, page.height as f32);
     let mut layer = TextLayer::default();
     let (mut all, mut hidden) = (0u32, 0u32);
-    for open in painted_once(group(&page.characters)) {
+    for open in painted_once(group(&page.characters, page.scale)) {
         let inside = open.bbox.overlap_x(&raster) > 0.0 && open.bbox.overlap_y(&raster) > 0.0;
         if open.angle != page.angle || !inside {
             layer.left_out += open.characters as usize;
@@ -127,6 +132,19 @@ fn font_height(open: &Open, scale: f32) -> f32 {
     if TOO_LOW.contains(&(open.size / usual)) { usual } else { open.size }
 }
 
+/// The box of a character whose font claims far more above and below than others (TeX's symbols): what is usual around the baseline,
+/// and what is painted.
+fn usual_box(character: &Character, bbox: Rect, scale: f32) -> Rect {
+    let em = character.size * scale;
+    let usual = USUAL_HEIGHT * em;
+    if !(em > 0.0 && character.baseline.is_finite() && bbox.height() > TOO_HIGH * usual) {
+        return bbox;
+    }
+    let top = character.baseline - USUAL_ASCENT * em;
+    let (y0, y1) = (top.min(character.ink.y0), (top + usual).max(character.ink.y1));
+    Rect { y0: y0.max(bbox.y0), y1: y1.min(bbox.y1), ..bbox }
+}
+
 fn glyph(open: &OpenGlyph, word: u32, fonts: &[(Arc<str>, bool)], scale: f32) -> Glyph {
     let character = &open.character;
     let (font, bold) = fonts.get(character.font as usize).cloned().unwrap_or_default();
@@ -154,11 +172,11 @@ fn glyphs(character: Character, letters: &str) -> Vec<OpenGlyph> {
 }
 
 /// Joins characters that follow each other without a space or a wide gap.
-fn group(characters: &[Character]) -> Vec<Open> {
+fn group(characters: &[Character], scale: f32) -> Vec<Open> {
     let mut words: Vec<Open> = Vec::new();
     // Whether the next character may join the last word, and what stood before it.
     let (mut joins, mut between, mut line) = (false, Between::Space, 0u32);
-    for part in parts(characters) {
+    for part in parts(characters, scale) {
         match part {
             Part::LineEnd => {
                 line += 1;
@@ -211,7 +229,7 @@ enum Part {
     Letters(Open),
 }
 
-fn parts(characters: &[Character]) -> Vec<Part> {
+fn parts(characters: &[Character], scale: f32) -> Vec<Part> {
     let accents = accents::find(characters);
     let mut out = Vec::with_capacity(characters.len());
     let mut second_half = false;
@@ -227,6 +245,7 @@ fn parts(characters: &[Character]) -> Vec<Part> {
             });
             continue;
         };
+        let bbox = usual_box(&character, bbox, scale);
         let pair = surrogate_pair(character, characters.get(index + 1));
         second_half = pair.is_some();
         let Some(letters) = letters(&character, pair) else { continue };
@@ -367,6 +386,18 @@ mod tests {
         };
         assert_eq!((size(9.0), size(40.0)), (10.0, 10.0));
         assert!((size(14.0) - 15.4).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_font_that_claims_half_a_line_below_does_not_get_it() {
+        let brace = Character {
+            baseline: 8.0,
+            size: 9.0,
+            ink: Rect::new(0.0, 1.0, 4.0, 10.0),
+            ..Character::boxed(0x7b, Rect::new(0.0, 0.0, 5.0, 16.0))
+        };
+        let word = &words(&page(vec![brace])).words[0];
+        assert!((word.bbox.y0 - 0.35).abs() < 1e-3 && (word.bbox.y1 - 10.25).abs() < 1e-3, "{:?}", word.bbox);
     }
 
     #[test]
