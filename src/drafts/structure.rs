@@ -17,7 +17,7 @@ use super::mathematics::write_display;
 use super::order::{Direction, xycut};
 use super::reads::{Verdict, second_thoughts};
 use super::regions::{
-    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, runs_of,
+    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, runs_of, tabular,
 };
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
 use super::{PageNets, PageWords};
@@ -84,7 +84,12 @@ fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> 
     regions.retain_mut(|r| keeps(r, &page.raster));
     regions.iter_mut().for_each(fit_box);
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
-    regions.extend(group_leftover(&left, &obstacles));
+    regions.extend(group_leftover(&left, &obstacles).into_iter().map(|mut region| {
+        if tabular(&region.words) {
+            region.kind = Kind::Table;
+        }
+        region
+    }));
     join_numbers(&mut regions);
     let mut regions: Vec<Region> = regions.into_iter().flat_map(part_columns).collect();
     regions.extend(grounds);

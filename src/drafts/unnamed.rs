@@ -125,6 +125,11 @@ fn pieces(words: &[Word], keys: &[Vec<Key>]) -> Vec<Piece> {
 
 fn piece(words: &[Word], at: usize) -> Option<Piece> {
     let word = &words[at];
+    // A sign at the beginning of a line is a bullet.
+    let leads = at.checked_sub(1).is_none_or(|before| words[before].line != word.line);
+    if leads && word.text.chars().all(is_unnamed) {
+        return None;
+    }
     let known = |word: &Word| word.text.chars().filter(|&c| !is_unnamed(c)).count();
     let near = |a: &Word, b: &Word| {
         a.line == b.line && b.bbox.x0 - a.bbox.x1 < NEAR * word.size && b.bbox.x0 > a.bbox.x0

@@ -35,6 +35,13 @@ const USUAL_ASCENT: f32 = 0.85;
 /// A glyph that paints less than this, px, paints nothing.
 const LEAST_INK: f32 = 0.5;
 
+/// What Windows' code page 1252 has at 0x80 to 0x9F.
+const WINDOWS_1252: [char; 32] = [
+    '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž',
+    '\u{fffd}', //
+    '\u{fffd}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
+];
+
 /// The words of a text layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TextLayer {
@@ -323,6 +330,8 @@ fn letters(character: &Character, pair: Option<u32>) -> Option<String> {
         0xad | 0x200b | 0xfeff | 0xfe00..=0xfe0f => None,
         // pdfium's mark for a hyphen at a line's end.
         2 => Some("-".into()),
+        // No Unicode text holds these controls: they are characters of Windows' code page.
+        0x80..=0x9f => Some(WINDOWS_1252[code as usize - 0x80].to_string()),
         // Ligatures, Hebrew, Arabic and vertical presentation forms.
         0xfb00..=0xfdff | 0xfe70..=0xfeff => {
             let plain: String = char::from_u32(code)?.nfkc().filter(|c| !c.is_whitespace()).collect();
@@ -446,6 +455,12 @@ mod tests {
         let layer = words(&page(text));
         assert!((layer.words[0].suspicious - 0.5).abs() < 1e-6);
         assert!((layer.hidden_share - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn controls_that_only_windows_prints_are_its_characters() {
+        let text = vec![character(0x74, 0.0, 5.0), character(0x92, 5.0, 7.0), character(0x73, 7.0, 11.0)];
+        assert_eq!(texts(text), [("t’s".to_owned(), false, 0)]);
     }
 
     #[test]
