@@ -12,8 +12,11 @@ const GUTTER: f32 = 0.8;
 const LEAST_LINES: usize = 4;
 /// Characters of a column's middling line: fewer are labels or numbers.
 const LEAST_CHARACTERS: usize = 15;
-/// Share of its column that a middling line of running text fills.
+/// Share of its column that a middling line of running text fills; ragged lists fill less, and show by their number of lines that
+/// they are columns.
 const FILLED: f32 = 0.75;
+const MANY_LINES: usize = 8;
+const FILLED_OF_MANY: f32 = 0.55;
 
 /// A region of text with a white column through all of it, in its columns; others stay.
 pub(super) fn part_columns(region: Region) -> Vec<Region> {
@@ -34,7 +37,7 @@ pub(super) fn part_columns(region: Region) -> Vec<Region> {
 }
 
 /// The middle of the widest place that no word reaches into, if it is wide enough.
-fn gutter(words: &[Word]) -> Option<f32> {
+pub(super) fn gutter(words: &[Word]) -> Option<f32> {
     let mut boxes: Vec<Rect> = words.iter().map(|w| w.bbox).collect();
     boxes.sort_by(|a, b| a.x0.total_cmp(&b.x0));
     let mut right = boxes.first()?.x1;
@@ -52,9 +55,10 @@ fn is_column(words: &[Word]) -> bool {
     let lines = lines_of(words);
     let width = hull_of(words).width();
     let characters = |line: &Vec<Word>| line.iter().map(|w| w.text.chars().count()).sum::<usize>() as f32;
+    let filled = if lines.len() >= MANY_LINES { FILLED_OF_MANY } else { FILLED };
     lines.len() >= LEAST_LINES
         && median(lines.iter().map(characters)) >= LEAST_CHARACTERS as f32
-        && median(lines.iter().map(|line| hull_of(line).width())) >= FILLED * width
+        && median(lines.iter().map(|line| hull_of(line).width())) >= filled * width
 }
 
 #[cfg(test)]

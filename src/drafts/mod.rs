@@ -54,6 +54,7 @@ pub mod words;
 
 mod columns;
 mod contents;
+mod labels;
 mod listings;
 pub mod order;
 mod reads;

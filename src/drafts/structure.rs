@@ -12,6 +12,7 @@ use crate::tables::{drawn_tables, lined_tables, read_table};
 
 use super::columns::part_columns;
 use super::contents::{part_contents, part_line_numbers};
+use super::labels::pair_labels;
 use super::listings::part_listings;
 use super::mathematics::write_display;
 use super::order::{Direction, xycut};
@@ -91,7 +92,7 @@ fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> 
         region
     }));
     join_numbers(&mut regions);
-    let mut regions: Vec<Region> = regions.into_iter().flat_map(part_columns).collect();
+    let mut regions: Vec<Region> = pair_labels(regions).into_iter().flat_map(part_columns).collect();
     regions.extend(grounds);
     regions.extend(contents);
     grow_tables(regions)
