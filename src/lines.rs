@@ -102,6 +102,9 @@ pub fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}')
 }
 
+/// This many times as high as wide, a line of several characters stands: it runs from top to bottom.
+pub const STANDING: f32 = 1.5;
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

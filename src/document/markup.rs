@@ -1,5 +1,6 @@
 //! Markdown that models write -> blocks. Only the forms that published models use; the rest stays a paragraph.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -173,7 +174,15 @@ pub(crate) fn latex(source: &str) -> String {
         out.push_str(if part.starts_with(opens_tag) { "< " } else { "<" });
         out.push_str(part);
     }
-    out
+    out.lines().map(unfenced).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of LaTeX that opens no block of code: an empty group sets nothing.
+fn unfenced(line: &str) -> Cow<'_, str> {
+    match fence(line.trim_start()) {
+        Some(_) => format!("{{}}{}", line.trim_start()).into(),
+        None => line.into(),
+    }
 }
 
 /// Closes no bracket before a target that a reader may not follow, as is left of links in links.
@@ -266,6 +275,7 @@ mod tests {
     fn latex_loses_its_marks() {
         assert_eq!(latex(" $$ a \n\n b $$ "), "a\n b");
         assert_eq!((latex("\\[x\\]"), latex("a $$ b")), ("x".into(), "a  b".into()));
+        assert_eq!(latex("a\n ```\n~~~x\n~~y"), "a\n{}```\n{}~~~x\n~~y");
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::characters::acts_on_terminals;
 use crate::geometry::Rect;
 use crate::page::{Source, Word};
 use crate::raster::Raster;
@@ -199,7 +200,7 @@ impl<'a> Row<'a> {
         let number_of = |field: &str| field.parse().ok().filter(|value: &f32| value.is_finite());
         let (left, top) = (number_of(left)?, number_of(top)?);
         let (width, height, confidence) = (number_of(width)?, number_of(height)?, number_of(confidence)?);
-        let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
+        let text: String = text.trim().chars().filter(|&c| !acts_on_terminals(c)).collect();
         (!text.is_empty() && confidence >= 0.0).then_some(Row {
             line: [block, paragraph, number],
             bbox: Rect::new(left, top, left + width.max(0.0), top + height.max(0.0)),
