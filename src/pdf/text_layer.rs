@@ -13,11 +13,15 @@ use super::accents::{self, Accent};
 use super::protocol::{Character, Font, PageReply};
 use crate::characters::turns_direction;
 use crate::geometry::Rect;
-use crate::lines::{STANDING, is_cjk};
+use crate::lines::{STANDING, is_cjk, median};
 use crate::page::{Glyph, Source, Word};
 
 /// A gap wider than this share of the font height ends a word, whatever the content says.
 const GAP: f32 = 0.35;
+/// The same in lines whose letters touch: pdfium does not see the narrow spaces of some fonts.
+const GAP_OF_TOUCHING: f32 = 0.17;
+/// Letters nearer to each other than this share of their height touch.
+const TOUCHING: f32 = 0.03;
 /// The same where pdfium made up a space.
 const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
 /// Words of one text nearer to each other than this share of their height are one word, painted twice.
@@ -192,7 +196,9 @@ fn group(characters: &[Character], scale: f32) -> Vec<Open> {
     let mut words: Vec<Open> = Vec::new();
     // Whether the next character may join the last word, and what stood before it.
     let (mut joins, mut between, mut line) = (false, Between::Space, 0u32);
-    for part in parts(characters, scale) {
+    let parts = parts(characters, scale);
+    let spaced = letter_gaps(&parts);
+    for part in parts {
         match part {
             Part::LineEnd => {
                 line += 1;
@@ -206,7 +212,7 @@ fn group(characters: &[Character], scale: f32) -> Vec<Open> {
             Part::Letters(mut piece) => {
                 (piece.line, piece.glue) = (line, between == Between::Nothing);
                 let goes_on = |word: &&mut Open| {
-                    joins && continues(word, &piece, between)
+                    joins && continues(word, &piece, between, spaced[line as usize])
                         || between != Between::Space && continues_below(word, &piece)
                 };
                 match words.last_mut().filter(goes_on) {
@@ -302,11 +308,30 @@ fn parts(characters: &[Character], scale: f32) -> Vec<Part> {
     out
 }
 
-fn continues(word: &Open, next: &Open, between: Between) -> bool {
+/// By line the median gap between letters that nothing stands between, as a share of their height; large where type is set spaced
+/// out.
+fn letter_gaps(parts: &[Part]) -> Vec<f32> {
+    let lines = parts.split(|part| matches!(part, Part::LineEnd));
+    let gap = |pair: &[Part]| match pair {
+        [Part::Letters(a), Part::Letters(b)] => {
+            Some((b.bbox.x0 - a.bbox.x1) / a.bbox.height().max(b.bbox.height()).max(1e-6))
+        }
+        _ => None,
+    };
+    lines.map(|line| median(line.windows(2).filter_map(gap))).collect()
+}
+
+/// Does `next` stand in the same word, where letters of this line usually are `usual` of their height apart?
+fn continues(word: &Open, next: &Open, between: Between, usual: f32) -> bool {
     let (a, b) = (word.bbox, next.bbox);
     let height = a.height().max(b.height());
     let gap = (b.x0 - a.x1).max(a.x0 - b.x1);
-    let limit = if between == Between::Guess { GAP_AT_MADE_UP_SPACE } else { GAP };
+    let touching = usual < TOUCHING && ![&word.text, &next.text].iter().any(|text| text.chars().any(is_cjk));
+    let limit = match between {
+        Between::Guess => GAP_AT_MADE_UP_SPACE,
+        _ if touching => GAP_OF_TOUCHING,
+        _ => GAP,
+    };
     word.angle == next.angle
         && !stands(word)
         && a.overlap_y(&b) > SAME_LINE * a.height().min(b.height())
@@ -457,6 +482,20 @@ mod tests {
         };
         assert_eq!(texts([text(0.0), text(0.4)].concat()).len(), 1);
         assert_eq!(texts([text(0.0), text(30.0)].concat()).len(), 2);
+    }
+
+    #[test]
+    fn a_narrow_gap_ends_a_word_where_letters_touch_and_none_where_they_are_spaced_out() {
+        let set = |letter_gap: f32, word_gap: f32| {
+            let mut x = 0.0;
+            let text = "oneway".char_indices().map(|(at, c)| {
+                x += if at == 3 { word_gap } else { letter_gap };
+                x += 5.0;
+                character(c as u32, x - 5.0, x)
+            });
+            texts(text.collect()).len()
+        };
+        assert_eq!((set(0.0, 2.3), set(0.0, 1.0), set(2.0, 2.3)), (2, 1, 1));
     }
 
     #[test]
