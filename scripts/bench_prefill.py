@@ -15,10 +15,10 @@ import numpy as np
 import onnxruntime
 import torch
 
-from scripts.export.decoder import Decoder, DecoderShape, Prefill
+from scripts.export.decoder import Decoder, DecoderShape, tsp_layer
 from scripts.export.graphs import write_lower_prefill, write_upper_prefill
-from scripts.export.nano import tsp_layer
-from scripts.reference.retention import WINDOW, propagated
+from scripts.export.language import PromptLayers
+from scripts.reference.retention import propagated
 
 
 def sessions(shape: DecoderShape, folder: Path):
@@ -26,10 +26,11 @@ def sessions(shape: DecoderShape, folder: Path):
     half = shape.head_dim // 2
     decoder = Decoder(shape, (1e6 ** (-torch.arange(half).float() / half)).unsqueeze(0)).eval()
     first_upper = tsp_layer(shape.layers) + 1
-    lower = Prefill(decoder, True, range(first_upper), WINDOW)
+    lower, upper = range(first_upper), range(first_upper, shape.layers)
     inputs = {"embeddings": torch.randn(12, shape.hidden), "positions": torch.rand(1, 12, 1)}
-    write_lower_prefill(lower, inputs, {"embeddings": {0: "V"}, "positions": {1: "V"}}, range(first_upper), folder / "lower.onnx")
-    write_upper_prefill(decoder, True, range(first_upper, shape.layers), folder / "upper.onnx")
+    dynamic = {"embeddings": {0: "V"}, "positions": {1: "V"}}
+    write_lower_prefill(PromptLayers(decoder, lower), inputs, dynamic, lower, folder / "lower.onnx")
+    write_upper_prefill(PromptLayers(decoder, upper), shape, upper, folder / "upper.onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return [onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"]) for name in ("lower.onnx", "upper.onnx")]

@@ -19,20 +19,16 @@ pub static CAPTION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A whole word that is a list mark: a bullet, `3.`, `(b)`.
-pub static MARK: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"^(?:[•●▪■◦‣∙·*➢❑☐✓▶\x{f000}-\x{f0ff}\x{84}\x{fffd}]|\(?\d{1,2}[.)]|\(?[a-z]\))$")
-});
+pub static MARK: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:[•●▪■◦‣∙·*➢❑☐✓▶\x{f000}-\x{f0ff}\x{fffd}]|\(?\d{1,2}[.)]|\(?[a-z]\))$"));
 
 /// A whole piece of text that numbers the heading after it: `2.1`, `IV.`, `B`.
 pub static HEADING_NUMBER: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^(?:\d{1,2}(?:\.\d{1,2}){0,3}|[A-Z](?:\.\d{1,2}){0,3}|[IVX]{1,4})\.?$"));
 
 /// A bullet at the start of an item, with the space after it.
-pub static BULLET: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f0a7}\x{f0a3}\x{f0b7}\x{f0fc}\x{f0d8}\x{f06e}\x{f076}\x{f02d}\x{f084}\x{84}\x{fffd}]|o)\s+",
-    )
-});
+pub static BULLET: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f020}-\x{f0ff}\x{fffd}]|o)\s+"));
 
 /// A number at the start of an item, with the space after it: `3. `, `(b) `, `iv) `.
 pub static NUMBER: LazyLock<Regex> =

@@ -1,9 +1,11 @@
 """Writes a model pack. `python -m scripts.export nano --weights FOLDER -o models/nano`"""
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from . import nano, published, random_decoder
+from .checkpoint import Refused
 from .decoder import DecoderShape
 
 
@@ -17,7 +19,8 @@ def main():
     random = presets.add_parser("random", help="a decode graph with random weights, for `docparse bench --decoder`")
     for name, default in (("layers", 8), ("hidden", 320), ("heads", 5), ("kv-heads", 5), ("head-dim", 64), ("feed-forward", 880), ("vocabulary", 8192)):
         random.add_argument(f"--{name}", type=int, default=default)
-    random.add_argument("--focal-layers", type=lambda text: [int(layer) for layer in text.split(",")], default=[3, 6])
+    random.add_argument("--focal-layers", type=lambda text: [int(layer) for layer in text.split(",")],
+                        help="layers that say where they look [default: those at four to seven eighths of the depth]")  # fmt: skip
     random.add_argument("-o", "--output", type=Path, required=True)
     published.add_presets(presets)
     arguments = parser.parse_args()
@@ -26,7 +29,10 @@ def main():
     if arguments.preset == "random":
         shape = DecoderShape(arguments.vocabulary, arguments.hidden, arguments.layers, arguments.heads, arguments.kv_heads, arguments.head_dim,
                              arguments.feed_forward)  # fmt: skip
-        return random_decoder.export(shape, arguments.focal_layers, arguments.output)
+        try:
+            return random_decoder.export(shape, arguments.focal_layers, arguments.output)
+        except Refused as refused:
+            sys.exit(f"scripts.export: {refused}")
     about = json.loads(arguments.about.read_text()) if arguments.about else {}
     nano.export(arguments.weights, arguments.output, about)
     total = sum(file.stat().st_size for file in arguments.output.iterdir())

@@ -35,6 +35,17 @@ class DecoderShape:
     qkv_bias: bool = False
 
 
+def tsp_layer(layers: int) -> int:
+    """The last layer that sees all visual tokens (FastKV: N/2 - 1)."""
+    return layers // 2 - 1
+
+
+def default_focal_layers(layers: int) -> list[int]:
+    """Layers that say where on the page they look, of which the first steps of a page choose (FastOCR finds its focal layers in the middle and late):
+    those at four to seven eighths of the depth."""
+    return sorted({max(layers * eighths // 8 - 1, 0) for eighths in (4, 5, 6, 7)})
+
+
 class RmsNorm(nn.Module):
     def __init__(self, width: int, epsilon: float):
         super().__init__()
@@ -112,19 +123,18 @@ class Decoder(nn.Module):
 
 
 class Prefill(nn.Module):
-    """Embeddings `[V, hidden]` and positions `[1, V, A]` -> keys `[1, KVH, V, D]`, values `[1, KVH, D, V]` of every layer.
+    """Embeddings `[V, hidden]` and positions `[1, V, A]` of a page -> keys `[1, KVH, V, D]`, values `[1, KVH, D, V]` of the layers `part`. Every
+    position sees every other; a prompt is `PromptLayers`.
 
-    With `layers` it is a part of the decoder, for token-selective propagation (FastKV): a part that does not reach the last layer also returns,
-    first, its hidden states and the saliency `[heads, V]` of every position: what the last `window` positions (None: all) paid it in the
-    part's last layer. The part above it takes the hidden states of the positions that are kept, with their own positions.
+    A part that does not reach the last layer also returns, first, its hidden states and the saliency `[heads, V]` of every position: what all
+    positions paid it in the part's last layer. The part above it takes the hidden states of the positions that are kept, with their own
+    positions (token-selective propagation, FastKV).
     """
 
-    def __init__(self, decoder: Decoder, causal: bool, layers: range | None = None, window: int | None = None):
+    def __init__(self, decoder: Decoder, part: range):
         super().__init__()
         self.decoder = decoder
-        self.causal = causal
-        self.part = layers if layers is not None else range(decoder.shape.layers)
-        self.window = window
+        self.part = part
 
     def forward(self, embeddings, positions):
         shape = self.decoder.shape
@@ -142,19 +152,11 @@ class Prefill(nn.Module):
                 return tuple(outputs)
             queries = queries.unflatten(1, (shape.kv_heads, group)).permute(1, 2, 0, 3)
             scores = (queries * shape.head_dim**-0.5).flatten(1, 2) @ keys.transpose(1, 2)
-            if self.causal:
-                row = torch.arange(length)
-                hidden = (row.unsqueeze(0) > row.unsqueeze(1)).float() * HIDDEN_SCORE
-                scores = scores.unflatten(1, (group, length)) + hidden
-                scores = scores.flatten(1, 2)
             weights = scores.softmax(-1)
             mixed = weights @ values.transpose(0, 1)
             mixed = mixed.unflatten(1, (group, length)).permute(2, 0, 1, 3).flatten(1)
             x = layer.feed(x + layer.output(mixed))
-        paid = weights.unflatten(1, (group, length)).flatten(0, 1)
-        if self.window is not None:
-            paid = paid[:, -self.window :]
-        return (x, paid.sum(1), *outputs)
+        return (x, weights.unflatten(1, (group, length)).flatten(0, 1).sum(1), *outputs)
 
 
 class Step(nn.Module):

@@ -11,9 +11,9 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from .checkpoint import Checkpoint, Refused
-from .decoder import Decoder
-from .graphs import write_decode_graph
-from .language import PromptPrefill
+from .decoder import Decoder, default_focal_layers, tsp_layer
+from .graphs import prefix_names, write_decode_graph, write_lower_prefill, write_upper_prefill
+from .language import PromptLayers, PromptPrefill
 from .mtp import MultiTokenHead, write_mtp_graph
 from .weights import Conversion, PackWriter
 
@@ -43,7 +43,18 @@ class Family:
 
     @property
     def graphs(self) -> dict[str, str]:
-        return GRAPHS | ({"mtp": "mtp.onnx"} if self.head else {})
+        upper = {} if self.tsp_layer is None else {"prefill_upper": "prefill_upper.onnx"}
+        return GRAPHS | upper | ({"mtp": "mtp.onnx"} if self.head else {})
+
+    @property
+    def tsp_layer(self) -> int | None:
+        """The last layer that sees all visual tokens; None: tokens cannot be left out, as features are added above it."""
+        layer = tsp_layer(self.decoder.shape.layers)
+        return layer if layer >= max(self.feature_groups - 2, 0) else None
+
+    @property
+    def focal_layers(self) -> list[int]:
+        return default_focal_layers(self.decoder.shape.layers)
 
 
 def one_of(config: dict, key: str, known: tuple[str, ...]) -> str:
@@ -94,22 +105,29 @@ def manifest(family: Family, checkpoint: Checkpoint, tokenizer: Tokenizer, files
         "preprocessing": family.preprocessing, "prompt": family.prompt, "tokens": family.tokens,
         "protocol": {"prefill_attention": "causal", "trunk_prompt": after[-1:], **family.protocol},
         "decode": {"buckets": [1, 8, 32, 128, 512], "max_tokens": family.max_tokens, "max_trunk_tokens": family.max_trunk_tokens},
-        "acceptance": LOSSLESS, "extras": {"prefix_text": len(after) - 1},
+        "acceptance": LOSSLESS, "extras": {
+            "prefix_text": len(after) - 1, "focal_layers": family.focal_layers, "saliency": True,
+            **({} if family.tsp_layer is None else {"tsp_layer": family.tsp_layer}),
+        },
     }  # fmt: skip
 
 
-def write_prefill(family: Family, writer: PackWriter, name: str):
+def write_prefill(family: Family, writer: PackWriter):
+    """One graph, or one for the layers up to that after which tokens may be left out, and one for the layers above it."""
     shape, groups = family.decoder.shape, family.feature_groups
     inputs = {
         "tokens": torch.tensor([1, 2, 2, 2, 3]), "visual": torch.tensor([0, 1, 2, 3, 0]),
         "features": torch.zeros(groups, 3, shape.hidden), "positions": torch.zeros(1, 5, shape.position_parts),
     }  # fmt: skip
-    dynamic = {"tokens": {0: "T"}, "visual": {0: "T"}, "features": {1: "N"}, "positions": {1: "T"}}
-    outputs = []
-    for layer in range(shape.layers):
-        outputs += [f"prefix_k.{layer}", f"prefix_v.{layer}"]
-        dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {2: "T"}, {3: "T"}
-    writer.write(PromptPrefill(family.decoder, groups), inputs, outputs, dynamic, name)
+    dynamic = {"tokens": {0: "V"}, "visual": {0: "V"}, "features": {1: "N"}, "positions": {1: "V"}}
+    if family.tsp_layer is None:
+        part = range(shape.layers)
+        names, axes = prefix_names(part)
+        writer.write(PromptPrefill(family.decoder, groups, part), inputs, names, dynamic | axes, GRAPHS["prefill"])
+        return
+    lower, upper = range(family.tsp_layer + 1), range(family.tsp_layer + 1, shape.layers)
+    write_lower_prefill(PromptPrefill(family.decoder, groups, lower), inputs, dynamic, lower, GRAPHS["prefill"], writer.write)
+    write_upper_prefill(PromptLayers(family.decoder, upper), shape, upper, family.graphs["prefill_upper"], writer.write)
 
 
 def write_vision(family: Family, writer: PackWriter, name: str):
@@ -129,8 +147,8 @@ def write_pack(family: Family, checkpoint: Checkpoint, out: Path, conversion: Co
         raise Refused(f"the tokenizer has {tokenizer.get_vocab_size()} tokens, the decoder {family.decoder.shape.vocabulary}")
     with tempfile.TemporaryDirectory(dir=out) as work, PackWriter(out, Path(work), conversion) as writer:
         write_vision(family, writer, GRAPHS["vision"])
-        write_prefill(family, writer, GRAPHS["prefill"])
-        write_decode_graph(family.decoder, GRAPHS["decode"], write=writer.write)
+        write_prefill(family, writer)
+        write_decode_graph(family.decoder, GRAPHS["decode"], family.focal_layers, saliency=True, write=writer.write)
         if family.head:
             write_mtp_graph(family.decoder, family.head, family.graphs["mtp"], write=writer.write)
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)

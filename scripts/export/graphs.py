@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import torch
 
-from .decoder import Decoder, Prefill, Step
+from .decoder import Decoder, DecoderShape, Step
 
 OPSET = 17
 
@@ -53,18 +53,18 @@ def prefix_names(layers) -> tuple[list[str], dict]:
     return names, {name: {2: "V"} if "_k" in name else {3: "V"} for name in names}
 
 
-def write_lower_prefill(module, inputs: dict, dynamic: dict, layers, path: Path):
+def write_lower_prefill(module, inputs: dict, dynamic: dict, layers, path: Path, write=write_graph):
     """A prefill graph that ends with the last of `layers`: it returns hidden states and saliency, too."""
     names, axes = prefix_names(layers)
     dynamic = {**dynamic, **axes, "hidden": {0: "V"}, "saliency": {1: "V"}}
-    write_graph(module, inputs, ["hidden", "saliency", *names], dynamic, path)
+    write(module, inputs, ["hidden", "saliency", *names], dynamic, path)
 
 
-def write_upper_prefill(decoder: Decoder, causal: bool, layers, path: Path):
+def write_upper_prefill(module, shape: DecoderShape, layers, path: Path, write=write_graph):
     """The layers above: hidden states and positions of the kept tokens in, the rest of the prefix out."""
     names, axes = prefix_names(layers)
-    inputs = {"hidden": torch.randn(5, decoder.shape.hidden), "positions": torch.rand(1, 5, decoder.shape.position_parts)}
-    write_graph(Prefill(decoder, causal, layers), inputs, names, {"hidden": {0: "V"}, "positions": {1: "V"}, **axes}, path)
+    inputs = {"hidden": torch.randn(5, shape.hidden), "positions": torch.rand(1, 5, shape.position_parts)}
+    write(module, inputs, names, {"hidden": {0: "V"}, "positions": {1: "V"}, **axes}, path)
 
 
 def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), saliency: bool = False, write=write_graph):

@@ -1,4 +1,6 @@
 """The decoder of a published checkpoint (Qwen2, Qwen3, Llama, Granite: one family) as this project's `Decoder`, and its prefill graph."""
+import warnings
+
 import torch
 from torch import nn
 
@@ -95,39 +97,91 @@ def load_decoder(checkpoint: Checkpoint, config: dict, parts: int, stem: str, he
     return decoder.eval()
 
 
-class PromptPrefill(nn.Module):
-    """Prompt -> keys and values of every layer, causal.
+# Queries of a prompt that attend at once: the scores of all heads are `heads x QUERY_BLOCK x T` numbers.
+QUERY_BLOCK = 256
+# Last queries that say what the upper layers need (FastKV).
+WINDOW = 8
 
-    `tokens [T]`; `visual [T]`: 1 + index of the picture feature that stands at a position, 0 for text; `features [G, N, hidden]`: the
-    features that replace embeddings, then those that are added after the first `G - 1` layers; `positions [1, T, A]`. Heads are computed
-    one after the other, so that the scores of one (`group x T x T` numbers) are what a long page needs beside its weights."""
 
-    def __init__(self, decoder: Decoder, feature_groups: int):
+def attend_causally(queries, keys_t, values, blocks, block: int):
+    """`queries [KVH, G, T, D]` (scaled), `keys_t [KVH, D, T]`, `values [KVH, T, D]` -> `[KVH, G, T, D]`: a loop in the graph. A block of queries
+    reads the keys up to its last one, so half of the products are never made. `blocks`: how many there are, a number in a tensor, since the
+    exporter takes sizes that are asked for here to be constant."""
+    parts: list[torch.Tensor] = []
+    heads, group, width = queries.shape[0], queries.shape[1], queries.shape[3]
+    for number in range(int(blocks)):
+        part = queries[:, :, number * block : (number + 1) * block]
+        rows = part.shape[2]
+        end = number * block + rows
+        hidden = (torch.arange(end).unsqueeze(0) > torch.arange(number * block, end).unsqueeze(1)).float() * -1e9
+        scores = torch.matmul(part.reshape(heads, group * rows, width), keys_t[:, :, :end])
+        scores = scores.reshape(heads, group, rows, end) + hidden
+        weights = torch.softmax(scores, 3).reshape(heads, group * rows, end)
+        parts.append(torch.matmul(weights, values[:, :end]).reshape(heads, group, rows, width))
+    return torch.cat(parts, 2)
+
+
+with warnings.catch_warnings():
+    # Only a script keeps the loop; this exporter reads no other form of it.
+    warnings.simplefilter("ignore", FutureWarning)
+    attend_causally = torch.jit.script(attend_causally)
+
+
+class PromptLayers(nn.Module):
+    """Layers `part` over a prompt, causal: hidden states `[T, hidden]` and positions `[1, T, A]` in.
+
+    Out: keys and values of the layers. Where there are layers above, their hidden states come first, then the saliency `[heads, T]` of every
+    position: what the last `WINDOW` queries pay it in the part's last layer."""
+
+    def __init__(self, decoder: Decoder, part: range):
         super().__init__()
         self.decoder = decoder
+        self.part = part
+
+    def forward(self, hidden, positions):
+        return self.run(hidden, positions, lambda index: None)
+
+    def run(self, x, positions, added):
+        """`added(layer)`: what is added to the states after a layer, or None."""
+        decoder, shape = self.decoder, self.decoder.shape
+        cosine, sine = decoder.angles(positions[0])
+        blocks = (torch._shape_as_tensor(x)[0] + QUERY_BLOCK - 1) // QUERY_BLOCK
+        outputs = []
+        for index in self.part:
+            layer = decoder.layers[index]
+            queries, keys, values = layer.project(x, cosine, sine)
+            keys, values = keys.transpose(0, 1), values.transpose(0, 1)
+            outputs += [keys.unsqueeze(0), values.transpose(1, 2).unsqueeze(0)]
+            if index + 1 == shape.layers:
+                return tuple(outputs)
+            queries = (queries * shape.head_dim**-0.5).unflatten(1, (shape.kv_heads, -1)).permute(1, 2, 0, 3)
+            mixed = attend_causally(queries, keys.transpose(1, 2), values, blocks, QUERY_BLOCK)
+            x = layer.feed(x + layer.output(mixed.permute(2, 0, 1, 3).flatten(1)))
+            if (more := added(index)) is not None:
+                x = x + more
+        place = torch.arange(x.shape[0])
+        hidden = (place.unsqueeze(0) > place[-WINDOW:].unsqueeze(1)).float() * HIDDEN_SCORE
+        paid = (queries[:, :, -WINDOW:] @ keys.transpose(1, 2).unsqueeze(1) + hidden).softmax(-1)
+        return (x, paid.sum(2).flatten(0, 1), *outputs)
+
+
+class PromptPrefill(PromptLayers):
+    """Prompt -> keys and values of the layers `part`, which begin with the first.
+
+    `tokens [T]`; `visual [T]`: 1 + index of the picture feature that stands at a position, 0 for text; `features [G, N, hidden]`: the
+    features that replace embeddings, then those that are added after the first `G - 1` layers; `positions [1, T, A]`."""
+
+    def __init__(self, decoder: Decoder, feature_groups: int, part: range):
+        super().__init__(decoder, part)
         self.feature_groups = feature_groups
 
     def forward(self, tokens, visual, features, positions):
-        decoder, shape = self.decoder, self.decoder.shape
-        cosine, sine = decoder.angles(positions[0])
         is_text = (visual == 0).unsqueeze(-1)
         chosen = (visual - 1).clamp(min=0)
-        x = torch.where(is_text, decoder.embedding(tokens), features[0][chosen])
-        row = torch.arange(tokens.shape[0])
-        hidden = (row.unsqueeze(0) > row.unsqueeze(1)).float() * HIDDEN_SCORE
-        outputs = []
-        for index, layer in enumerate(decoder.layers):
-            queries, keys, values = layer.project(x, cosine, sine)
-            keys, values_t = keys.transpose(0, 1), values.permute(1, 2, 0)
-            outputs += [keys.unsqueeze(0), values_t.unsqueeze(0)]
-            if index + 1 == shape.layers:
-                break
-            queries = (queries * shape.head_dim**-0.5).unflatten(1, (shape.kv_heads, -1)).permute(1, 2, 0, 3)
-            mixed = []
-            for head in range(shape.kv_heads):
-                weights = (queries[head] @ keys[head].transpose(0, 1) + hidden).softmax(-1)
-                mixed.append((weights @ values[:, head]).transpose(0, 1).flatten(1))
-            x = layer.feed(x + layer.output(torch.cat(mixed, 1)))
-            if index + 1 < self.feature_groups:
-                x = x + torch.where(is_text, torch.zeros(()), features[index + 1][chosen])
-        return tuple(outputs)
+        x = torch.where(is_text, self.decoder.embedding(tokens), features[0][chosen])
+
+        def deep(index):
+            group = index + 1
+            return torch.where(is_text, torch.zeros(()), features[group][chosen]) if group < self.feature_groups else None
+
+        return self.run(x, positions, deep)

@@ -13,17 +13,12 @@ from scripts.train.reader import Reader
 from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH, Vision
 from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
 
-from .decoder import DecoderShape, Prefill
+from .decoder import DecoderShape, Prefill, tsp_layer
 from .graphs import write_decode_graph, write_graph, write_lower_prefill, write_upper_prefill
 from .mtp import MultiTokenHead, head_of, write_mtp_graph
 
 GRAPHS = {"vision": "vision.onnx", "prefill": "prefill.onnx", "prefill_upper": "prefill_upper.onnx", "decode": "decode.onnx"}
 MTP = {"mtp": "mtp.onnx"}
-
-
-def tsp_layer(layers: int) -> int:
-    """The last layer that sees all visual tokens (FastKV: N/2 - 1)."""
-    return layers // 2 - 1
 
 
 class VisionGraph(nn.Module):
@@ -52,7 +47,7 @@ class PrefillGraph(nn.Module):
     def __init__(self, reader: Reader):
         super().__init__()
         self.reader = reader
-        self.prefill = Prefill(reader.folded(), causal=False, layers=range(tsp_layer(reader.shape.layers) + 1))
+        self.prefill = Prefill(reader.folded(), range(tsp_layer(reader.shape.layers) + 1))
 
     def forward(self, features, glyphs, cells, positions):
         near = cells_of(features, CELL_HEIGHT // FEATURE_STRIDE, CELL_WIDTH // FEATURE_STRIDE, cells)
@@ -73,10 +68,10 @@ def write_graphs(vision: Vision, reader: Reader, head: MultiTokenHead | None, ou
         "cells": torch.tensor([[0, 0], [0, 1], [1, 2], [2, 0], [3, 1]]), "positions": torch.rand(1, 5, 3),
     }  # fmt: skip
     dynamic = {**maps, "cells": {0: "V"}, "positions": {1: "V"}}
-    layers, first_upper = reader.shape.layers, tsp_layer(reader.shape.layers) + 1
-    decoder = reader.folded()
+    first_upper = tsp_layer(reader.shape.layers) + 1
+    decoder, upper = reader.folded(), range(first_upper, reader.shape.layers)
     write_lower_prefill(PrefillGraph(reader), inputs, dynamic, range(first_upper), out / GRAPHS["prefill"])
-    write_upper_prefill(decoder, False, range(first_upper, layers), out / GRAPHS["prefill_upper"])
+    write_upper_prefill(Prefill(decoder, upper), decoder.shape, upper, out / GRAPHS["prefill_upper"])
     write_decode_graph(decoder, out / GRAPHS["decode"], reader.focal_layers, saliency=True)
     if head:
         write_mtp_graph(decoder, head, out / MTP["mtp"])

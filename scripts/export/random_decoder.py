@@ -4,12 +4,16 @@ from pathlib import Path
 
 import torch
 
-from .decoder import Decoder, DecoderShape
+from .checkpoint import Refused
+from .decoder import Decoder, DecoderShape, default_focal_layers
 from .graphs import write_decode_graph
 
 
-def export(shape: DecoderShape, focal_layers, out: Path):
+def export(shape: DecoderShape, focal_layers: list[int] | None, out: Path):
     """Writes decode.onnx and shape.json (what `docparse bench --decoder` reads)."""
+    focal_layers = default_focal_layers(shape.layers) if focal_layers is None else focal_layers
+    if focal_layers != sorted({layer for layer in focal_layers if 0 <= layer < shape.layers}):
+        raise Refused(f"--focal-layers {','.join(map(str, focal_layers))}: layers 0 to {shape.layers - 1}, ascending")
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(5)
     # Positions turn every pair of dimensions, at the usual wavelengths.

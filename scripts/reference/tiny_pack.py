@@ -39,7 +39,7 @@ class PagePrefill(nn.Module):
         super().__init__()
         self.feature = nn.Linear(8, SHAPE.hidden)
         self.glyph = nn.Linear(16 * GLYPHS, SHAPE.hidden)
-        self.prefill = Prefill(decoder, causal=False, layers=range(TSP_LAYER + 1))
+        self.prefill = Prefill(decoder, range(TSP_LAYER + 1))
 
     def forward(self, features, glyphs, cells, positions):
         return self.prefill(self.embed(features, glyphs, cells), positions)
@@ -171,7 +171,8 @@ def main():
     inputs = {"features": features, "glyphs": glyphs, "cells": torch.tensor([[0, 0], [1, 1], [1, 0]]), "positions": torch.zeros(1, 3, 3)}
     dynamic = {"features": {2: "H8", 3: "W8"}, "glyphs": {2: "H8", 3: "W4"}, "cells": {0: "V"}, "positions": {1: "V"}}
     write_lower_prefill(page, inputs, dynamic, range(TSP_LAYER + 1), FOLDER / "prefill.onnx")
-    write_upper_prefill(decoder, False, range(TSP_LAYER + 1, SHAPE.layers), FOLDER / "prefill_upper.onnx")
+    upper = range(TSP_LAYER + 1, SHAPE.layers)
+    write_upper_prefill(Prefill(decoder, upper), SHAPE, upper, FOLDER / "prefill_upper.onnx")
     write_decode_graph(decoder, FOLDER / "decode.onnx", FOCAL_LAYERS, saliency=True)
     write_mtp_graph(decoder, head, FOLDER / "mtp.onnx", DRAFTS)
     write_json(FOLDER / "tokenizer.json", tokenizer())

@@ -18,6 +18,7 @@ mod ratios;
 mod report;
 pub mod script;
 pub mod steps;
+pub mod writes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,10 @@ use serde::Deserialize;
 use crate::batch::engine::NativeEngine;
 use crate::batch::stats::peak_rss_bytes;
 use crate::decode::{AcceptanceRule, PageDrafts};
+use crate::graphs::manifest::MANIFEST_FILE;
 use crate::graphs::onnx::{OnnxDecodeGraph, StepExtras};
+use crate::graphs::pack::Pack;
+use crate::graphs::runtime::Profiling;
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix};
 use crate::model::PageInput;
 use crate::model::{Model, ModelError};
@@ -39,6 +43,7 @@ use modes::{Mode, ModeContext, Sample, run_mode};
 use report::{Facts, Measured};
 use script::Script;
 use steps::{Grid, GridSettings, measure, random_prefix};
+use writes::{StepWrites, step_writes};
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,28 +214,73 @@ struct Shape {
     saliency: bool,
 }
 
-/// Steps of the decode graph in `folder`, on a prefix of `prefix_len` random positions. The vocabulary is the graph's.
+/// A decode graph to measure by itself.
+struct LoneDecoder {
+    path: PathBuf,
+    dims: Dims,
+    extras: StepExtras,
+    vocabulary: usize,
+}
+
+impl LoneDecoder {
+    /// The decode graph of the pack in `folder`, or the one that `shape.json` there describes.
+    fn find(folder: &Path) -> Result<LoneDecoder, BenchError> {
+        if folder.join(MANIFEST_FILE).is_file() {
+            let pack = Pack::load(folder).map_err(ReaderError::Pack)?;
+            return Ok(LoneDecoder {
+                path: folder.join(&pack.manifest.graphs.decode),
+                dims: pack.manifest.dims.into(),
+                extras: pack.step_extras(),
+                vocabulary: pack.manifest.dims.vocabulary,
+            });
+        }
+        let path = folder.join("shape.json");
+        let fail = |message: String| BenchError::Shape { path: path.clone(), message };
+        let bytes = std::fs::read(&path).map_err(|error| fail(error.to_string()))?;
+        let shape: Shape = serde_json::from_slice(&bytes).map_err(|error| fail(error.to_string()))?;
+        let dims = Dims {
+            layers: shape.layers,
+            kv_heads: shape.kv_heads,
+            head_dim: shape.head_dim,
+            position_parts: shape.position_parts,
+            hidden: shape.hidden,
+        };
+        let extras = StepExtras { focal_layers: shape.focal_layers, saliency: shape.saliency };
+        Ok(LoneDecoder { path: folder.join("decode.onnx"), dims, extras, vocabulary: shape.vocabulary })
+    }
+
+    fn load(&self, threads: usize, profiling: Option<Profiling<'_>>) -> Result<OnnxDecodeGraph, BenchError> {
+        let (dims, extras) = (self.dims, &self.extras);
+        let graph = OnnxDecodeGraph::load_profiled(&self.path, dims, extras, threads.into(), profiling);
+        Ok(graph.map_err(ReaderError::Pack)?)
+    }
+}
+
+/// Steps of the decode graph in `folder`, a pack's or one with a `shape.json`, on a prefix of `prefix_len` random positions. The
+/// vocabulary is the graph's.
 pub fn run_decoder(
     folder: &Path,
     prefix_len: usize,
     settings: &GridSettings,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Grid, BenchError> {
-    let path = folder.join("shape.json");
-    let fail = |message: String| BenchError::Shape { path: path.clone(), message };
-    let bytes = std::fs::read(&path).map_err(|error| fail(error.to_string()))?;
-    let shape: Shape = serde_json::from_slice(&bytes).map_err(|error| fail(error.to_string()))?;
-    let dims = Dims {
-        layers: shape.layers,
-        kv_heads: shape.kv_heads,
-        head_dim: shape.head_dim,
-        position_parts: shape.position_parts,
-        hidden: shape.hidden,
-    };
-    let extras = StepExtras { focal_layers: shape.focal_layers, saliency: shape.saliency };
-    let mut graph = OnnxDecodeGraph::load(&folder.join("decode.onnx"), dims, &extras, settings.threads)
-        .map_err(ReaderError::Pack)?;
-    let prefix = random_prefix(graph.dims(), prefix_len);
-    let settings = GridSettings { vocabulary: shape.vocabulary, ..settings.clone() };
+    let decoder = LoneDecoder::find(folder)?;
+    let mut graph = decoder.load(settings.threads, None)?;
+    let prefix = random_prefix(decoder.dims, prefix_len);
+    let settings = GridSettings { vocabulary: decoder.vocabulary, ..settings.clone() };
     Ok(measure(&mut graph, &prefix, &settings, progress)?)
+}
+
+/// What the nodes of such a step write.
+pub fn profile_decoder(
+    folder: &Path,
+    prefix_len: usize,
+    settings: &GridSettings,
+) -> Result<StepWrites, BenchError> {
+    let decoder = LoneDecoder::find(folder)?;
+    let notes = tempfile::tempdir().map_err(|error| BenchError::Profile(error.to_string()))?;
+    let profiling = Profiling { file: &notes.path().join("decode"), optimised: true };
+    let mut graph = decoder.load(settings.threads, Some(profiling))?;
+    let settings = GridSettings { vocabulary: decoder.vocabulary, ..settings.clone() };
+    step_writes(&mut graph, prefix_len, &settings)
 }

@@ -15,6 +15,7 @@ use super::steps::{GridSettings, Method, measure};
 use crate::graphs::Prefix;
 use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;
+use crate::graphs::runtime::Profiling;
 use crate::reader::ReaderError;
 
 /// Shares of a step's time in the graph, by live rows.
@@ -27,8 +28,8 @@ pub(super) fn of_pack(pack: &Pack, prefix: &Prefix, settings: &GridSettings) -> 
     let mut profiles = Profiles::new();
     for rows in ROWS {
         let folder = tempfile::tempdir().map_err(|error| BenchError::Profile(error.to_string()))?;
-        let mut graph =
-            pack.profiled_decode_graph(folder.path(), settings.threads).map_err(ReaderError::Pack)?;
+        let profiling = Profiling { file: &folder.path().join("decode"), optimised: true };
+        let mut graph = pack.profiled_decode_graph(profiling, settings.threads).map_err(ReaderError::Pack)?;
         let settings = GridSettings {
             rows: vec![rows],
             methods: vec![Method::Plain],
@@ -43,16 +44,10 @@ pub(super) fn of_pack(pack: &Pack, prefix: &Prefix, settings: &GridSettings) -> 
 }
 
 fn shares(graph: &mut OnnxDecodeGraph) -> Result<BTreeMap<&'static str, f64>, BenchError> {
-    let path = graph.end_profiling()?;
-    let bytes = std::fs::read(&path).map_err(|error| BenchError::Profile(error.to_string()))?;
-    let events: Vec<Value> =
-        serde_json::from_slice(&bytes).map_err(|error| BenchError::Profile(error.to_string()))?;
+    let events = node_events(graph)?;
     let mut nodes: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for event in events.iter().filter(|event| event["cat"] == json!("Node")) {
-        let name = event["name"].as_str().and_then(|name| name.strip_suffix("_kernel_time"));
-        if let Some(node) = name {
-            nodes.entry(node).or_default().push(event["dur"].as_f64().unwrap_or(0.0));
-        }
+    for (node, event) in &events {
+        nodes.entry(node).or_default().push(event["dur"].as_f64().unwrap_or(0.0));
     }
     let mut sums: BTreeMap<&'static str, f64> = BTreeMap::new();
     for (node, durations) in nodes {
@@ -60,6 +55,19 @@ fn shares(graph: &mut OnnxDecodeGraph) -> Result<BTreeMap<&'static str, f64>, Be
     }
     let total: f64 = sums.values().sum();
     Ok(sums.into_iter().map(|(class, sum)| (class, sum / total.max(1.0))).collect())
+}
+
+/// Ends the profile of `graph`: what every node did, by its name, in the order in which they ran.
+pub(super) fn node_events(graph: &mut OnnxDecodeGraph) -> Result<Vec<(String, Value)>, BenchError> {
+    let path = graph.end_profiling()?;
+    let bytes = std::fs::read(&path).map_err(|error| BenchError::Profile(error.to_string()))?;
+    let events: Vec<Value> =
+        serde_json::from_slice(&bytes).map_err(|error| BenchError::Profile(error.to_string()))?;
+    let node = |event: Value| {
+        let name = event["name"].as_str()?.strip_suffix("_kernel_time")?.to_owned();
+        Some((name, event))
+    };
+    Ok(events.into_iter().filter(|event| event["cat"] == json!("Node")).filter_map(node).collect())
 }
 
 /// What a node of the exported step is part of.

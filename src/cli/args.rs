@@ -394,6 +394,10 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "DIR", conflicts_with = "documents")]
     pub(crate) decoder: Option<PathBuf>,
 
+    /// Say what the nodes of a step of `--decoder` write; fail if one copies the prefix.
+    #[arg(long, requires = "decoder")]
+    pub(crate) profile: bool,
+
     /// Visual tokens of the page for `--decoder`.
     #[arg(long, value_name = "N", default_value_t = 2200)]
     pub(crate) prefix: usize,

@@ -1,5 +1,6 @@
 //! `docparse bench`: decoding modes side by side. The table goes to stderr, the report to the file.
 
+use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 
 use super::args::{BenchArguments, MessageArguments};
@@ -12,7 +13,7 @@ use crate::batch::output::write_atomic;
 use crate::batch::stats::peak_rss_bytes;
 use crate::bench::modes::Mode;
 use crate::bench::steps::{GridSettings, Method};
-use crate::bench::{BenchError, BenchSettings, run, run_decoder};
+use crate::bench::{BenchError, BenchSettings, profile_decoder, run, run_decoder};
 use crate::pdf::OpenOptions;
 use crate::reader::ReaderSettings;
 use crate::settings::{DecodeSettings, Device, Limits, MemorySettings, ModelChoice, RasterSettings};
@@ -32,6 +33,9 @@ pub(super) fn bench(arguments: &BenchArguments) -> Outcome {
 fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, String)> {
     if let Some(folder) = &arguments.decoder {
         let settings = grid_settings(arguments);
+        if arguments.profile {
+            return profile(arguments, folder, &settings, report);
+        }
         let grid = run_decoder(folder, arguments.prefix.max(1), &settings, &mut |line| report.note(line))
             .map_err(failed)?;
         grid.table().lines().for_each(|line| report.note(line));
@@ -78,6 +82,26 @@ fn measure(arguments: &BenchArguments, report: &Report) -> Result<(), (Outcome, 
         }
     }
     write(arguments, &measured.json())
+}
+
+fn profile(
+    arguments: &BenchArguments,
+    folder: &Path,
+    settings: &GridSettings,
+    report: &Report,
+) -> Result<(), (Outcome, String)> {
+    let writes = profile_decoder(folder, arguments.prefix.max(2), settings).map_err(failed)?;
+    report.note(&writes.table());
+    write(
+        arguments,
+        &serde_json::json!({ "peak_rss_bytes": peak_rss_bytes(), "step_writes": writes.json() }),
+    )?;
+    match writes.copies().as_slice() {
+        [] => Ok(()),
+        copies => {
+            Err((Outcome::Failed, format!("a step copies a part of the prefix: {}", copies.join(", "))))
+        }
+    }
 }
 
 fn write(arguments: &BenchArguments, report: &serde_json::Value) -> Result<(), (Outcome, String)> {

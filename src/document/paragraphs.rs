@@ -98,6 +98,9 @@ impl Mark {
     }
 }
 
+/// Lines further apart than this many line heights do not go on from each other; those of double-spaced type are 1.2 apart.
+const APART: f32 = 1.6;
+
 /// How many lines up and down show how wide the text is set.
 const NEARBY: usize = 4;
 
@@ -143,6 +146,7 @@ impl Block {
         let gap = self.boxes[k].y0 - self.boxes[k - 1].y1;
         self.changes_face(lines, begin, k, gap)
             || gap > self.usual_gap + 0.45 * self.size
+            || gap > APART * self.size
             || self.marked(begin, k)
             || self.labelled
             || self.mono[k] != self.mono[k - 1] && self.displayed(if self.mono[k] { k } else { k - 1 })
@@ -296,6 +300,16 @@ mod tests {
             word("d", 0.0, 54.0, 99.0, 64.0),
         ];
         assert_eq!(paragraphs(lines_of(&words)).len(), 2);
+    }
+
+    #[test]
+    fn lines_far_apart_stand_alone() {
+        let spaced = |pitch: f32| {
+            let line = |k: usize| word("long", 0.0, pitch * k as f32, 99.0, pitch * k as f32 + 10.0);
+            let words: Vec<Word> = (0..3).map(line).collect();
+            paragraphs(lines_of(&words)).len()
+        };
+        assert_eq!((spaced(22.0), spaced(28.0)), (1, 3));
     }
 
     #[test]

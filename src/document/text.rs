@@ -75,12 +75,19 @@ impl Writer {
     pub(crate) fn joint(&self, before: &str, after: &str) -> Joint {
         let mut back = before.chars().rev();
         let (Some(last), Some(first)) = (back.next(), after.chars().next()) else { return Joint::Nothing };
-        let after_letter = back.next().is_some_and(char::is_alphabetic);
+        let before_last = back.next().unwrap_or(' ');
+        let after_letter = before_last.is_alphabetic();
         if is_cjk(last) && is_cjk(first) || is_spaceless(last) && is_spaceless(first) {
             return Joint::Nothing;
         }
         if last == SOFT_HYPHEN {
             return Joint::DropHyphen;
+        }
+        // Numbers of a range, parts of a number.
+        let ranges = matches!(last, '-' | '\u{2010}' | '–') && before_last.is_ascii_digit()
+            || last == '–' && before_last.is_alphabetic();
+        if ranges && first.is_ascii_digit() {
+            return Joint::Nothing;
         }
         if !after_letter || !matches!(last, '-' | '\u{2010}' | '—') || !first.is_alphanumeric() {
             return Joint::Space;
@@ -267,8 +274,17 @@ mod tests {
     fn a_hyphen_at_a_line_end_goes_where_the_word_goes_on() {
         assert_eq!(text_of(&set(&["the hy-", "phenated word"])), "the hyphenated word");
         assert_eq!(text_of(&set(&["Anglo-", "Saxon law"])), "Anglo-Saxon law");
-        assert_eq!(text_of(&set(&["pages 3-", "7 and on"])), "pages 3- 7 and on");
+        assert_eq!(text_of(&set(&["pages 3-", "7 and on"])), "pages 3-7 and on");
         assert_eq!(text_of(&set(&["a soft\u{ad}", "ware run"])), "a software run");
+    }
+
+    #[test]
+    fn numbers_go_on_after_a_dash_at_a_line_end() {
+        assert_eq!(
+            text_of(&set(&["models 737–8 and 737–", "9 of 2023-", "0379 and M–", "30"])),
+            "models 737–8 and 737–9 of 2023-0379 and M–30"
+        );
+        assert_eq!(text_of(&set(&["in 1990 –", "5 years"])), "in 1990 – 5 years");
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use crate::geometry::Rect;
 use crate::lines::{chunks, hull_of, lines_of, median};
 use crate::page::{Kind, Region, Word};
-use crate::patterns::{PAGE_NUMBER, leader};
+use crate::patterns::{HEADING_NUMBER, PAGE_NUMBER, leader};
 
 use super::regions::{bare_region, line_boxes};
 
 /// Fewer numbers in the margin than this do not count lines.
 const LEAST_NUMBERS: usize = 12;
+/// Fewer entries without dots are rows of something else.
+const LEAST_UNDOTTED: usize = 4;
 /// A page with more numbers than this is a table.
 const MOST_NUMBERS: usize = 2000;
 
@@ -18,7 +20,7 @@ pub(super) fn part_contents(words: &[Word]) -> (Vec<Region>, Vec<Word>) {
     let entries: Vec<Rect> = lines.iter().flat_map(|line| entries_of(line)).collect();
     let mut regions: Vec<Region> = Vec::new();
     let mut rest = words.to_vec();
-    for group in grouped(entries) {
+    for group in grouped(entries).into_iter().chain(undotted(&lines)) {
         let bbox = grown(&group, &lines);
         let (inside, outside): (Vec<Word>, Vec<Word>) = rest.into_iter().partition(|w| holds(&bbox, w));
         if 5 * group.len() < 2 * line_boxes(&inside).len() {
@@ -29,6 +31,40 @@ pub(super) fn part_contents(words: &[Word]) -> (Vec<Region>, Vec<Word>) {
         regions.push(Region { bbox: hull_of(&inside), words: inside, ..bare_region(Kind::List, 0.0, bbox) });
     }
     (regions, rest)
+}
+
+/// Numbered entries under one another without dots, whose page numbers stand in a column of their own and never fall.
+fn undotted(lines: &[Vec<Word>]) -> Vec<Vec<Rect>> {
+    let mut groups: Vec<Vec<(Rect, u32)>> = Vec::new();
+    for line in lines {
+        let Some((bbox, page)) = undotted_entry(line) else { continue };
+        let height = bbox.height();
+        match groups.last_mut() {
+            Some(group)
+                if group.last().is_some_and(|(last, before)| {
+                    (last.x1 - bbox.x1).abs() < 0.5 * height
+                        && bbox.y0 - last.y1 < 5.0 * height
+                        && *before <= page
+                }) =>
+            {
+                group.push((bbox, page));
+            }
+            _ => groups.push(vec![(bbox, page)]),
+        }
+    }
+    groups.retain(|group| group.len() >= LEAST_UNDOTTED);
+    groups.into_iter().map(|group| group.into_iter().map(|(bbox, _)| bbox).collect()).collect()
+}
+
+/// A line of a section number, a title and, far from it, a page number.
+fn undotted_entry(line: &[Word]) -> Option<(Rect, u32)> {
+    let [first, title @ .., last] = line else { return None };
+    let height = median(line.iter().map(|w| w.bbox.height()));
+    let page = last.text.parse().ok().filter(|_| last.text.len() <= 3)?;
+    let apart = last.bbox.x0 - title.last()?.bbox.x1 > 2.0 * height;
+    let titled = title.iter().any(|w| w.text.chars().any(char::is_alphabetic))
+        && chunks(title, 2.0 * height).len() == 1;
+    (HEADING_NUMBER.is_match(&first.text) && apart && titled).then(|| (hull_of(line), page))
 }
 
 /// The parts of a line that end with a page number after a row of dots.
@@ -167,6 +203,20 @@ mod tests {
         let (regions, rest) = part_contents(&words);
         assert_eq!((regions.len(), rest.len()), (1, 1));
         assert_eq!((regions[0].words.len(), regions[0].kind), (total, Kind::List));
+    }
+
+    #[test]
+    fn numbered_entries_whose_page_numbers_never_fall_are_a_table_of_contents() {
+        let list = |pages: [&str; 4]| -> Vec<Word> {
+            let entries = pages.iter().enumerate().flat_map(|(k, page)| {
+                let y = 100.0 + 14.0 * k as f32;
+                let number = word(&format!("{}", k + 1), 30.0, y, 36.0, y + 10.0);
+                std::iter::once(number).chain(entry("Foo", y, false, page))
+            });
+            entries.collect()
+        };
+        assert_eq!(part_contents(&list(["2", "2", "3", "12"])).0.len(), 1);
+        assert_eq!(part_contents(&list(["2", "4", "3", "12"])).0.len(), 0);
     }
 
     #[test]

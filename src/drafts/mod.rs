@@ -46,10 +46,16 @@ pub(crate) mod trust;
 /// Quarter turns that make a page upright.
 pub(crate) mod turn;
 
+/// Characters that the text layer does not name.
+mod unnamed;
+
 /// A page's words: from the text layer, the OCR, or both.
 pub mod words;
 
+mod columns;
 mod contents;
+mod labels;
+mod listings;
 pub mod order;
 mod reads;
 mod regions;

@@ -46,7 +46,7 @@ pub(super) fn second_thoughts(region: &Region) -> Verdict {
     let long_words = LONG_WORD.find_iter(&text).count();
     let kind = match region.kind {
         Kind::Table if prose(words) => return Verdict::Rejected,
-        Kind::Figure | Kind::Chart if tabular(words) => Kind::Table,
+        Kind::Figure | Kind::Chart | Kind::Text | Kind::List if tabular(words) => Kind::Table,
         Kind::Figure | Kind::Chart if words.len() > FIGURE_WORDS => return Verdict::Rejected,
         Kind::Formula if long_words >= 1 && !has_mathematics(&text) => Kind::Text,
         Kind::Formula if long_words >= 3 && !text.contains(['=', '∑', '∫', '≤', '≥', '∈']) => {

@@ -8,18 +8,24 @@ use crate::geometry::{Rect, hull};
 use crate::lines::{hull_of, lines_of, median, rtl_share};
 use crate::page::{Kind, Region, Rules, Word};
 use crate::raster::Raster;
-use crate::tables::{drawn_tables, read_table};
+use crate::tables::{drawn_tables, lined_tables, read_table};
 
+use super::columns::part_columns;
 use super::contents::{part_contents, part_line_numbers};
+use super::labels::pair_labels;
+use super::listings::part_listings;
 use super::mathematics::write_display;
 use super::order::{Direction, xycut};
 use super::reads::{Verdict, second_thoughts};
 use super::regions::{
-    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, runs_of,
+    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, runs_of, tabular,
 };
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
 use super::{PageNets, PageWords};
 use crate::patterns::{CAPTION, monospaced, plain};
+
+/// Share of the page that a picture covers which may be its background.
+const GROUND: f32 = 0.5;
 
 /// All regions of a page in reading order: headers first, footers and page numbers last. Every word of the page stands in exactly
 /// one region, in its words or in its cells. Figures and charts without words are kept if there is something to see in them.
@@ -32,7 +38,7 @@ pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
     }
     mark_running(&mut regions, sheet);
     mark_footnotes(&mut regions, &page.rules, sheet);
-    regions = regions.into_iter().flat_map(|r| part_table(r, &page.rules)).collect();
+    regions = regions.into_iter().flat_map(part_listings).flat_map(|r| part_table(r, &page.rules)).collect();
     for region in &mut regions {
         let running_text = matches!(region.kind, Kind::Text | Kind::Figure | Kind::Reference | Kind::Formula);
         if running_text && monospaced(&region.words) {
@@ -73,26 +79,51 @@ fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> 
         regions.retain(|r| !in_contents(r));
     }
     add_drawn_tables(&mut regions, page);
+    let grounds = take_grounds(&mut regions, &page.raster);
     let left = give_words(&mut regions, &words);
     let left = join_strays(&mut regions, &left);
     regions.retain_mut(|r| keeps(r, &page.raster));
     regions.iter_mut().for_each(fit_box);
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
-    regions.extend(group_leftover(&left, &obstacles));
+    regions.extend(group_leftover(&left, &obstacles).into_iter().map(|mut region| {
+        if tabular(&region.words) {
+            region.kind = Kind::Table;
+        }
+        region
+    }));
     join_numbers(&mut regions);
+    let mut regions: Vec<Region> = pair_labels(regions).into_iter().flat_map(part_columns).collect();
+    regions.extend(grounds);
     regions.extend(contents);
     grow_tables(regions)
 }
 
-/// Complete drawn grids that the layout did not see become tables; text regions inside them give up their words.
+/// Complete drawn grids, and rows between drawn lines, that the layout did not see become tables; text regions inside them give up
+/// their words.
 fn add_drawn_tables(regions: &mut Vec<Region>, page: &PageWords) {
-    let seen: Vec<Rect> = regions.iter().filter(|r| r.kind == Kind::Table).map(|r| r.bbox).collect();
-    for bbox in drawn_tables(&page.rules, &page.words) {
+    let grids = drawn_tables(&page.rules, &page.words).into_iter();
+    for bbox in grids.chain(lined_tables(&page.rules, &page.words)) {
+        let seen: Vec<Rect> = regions.iter().filter(|r| r.kind == Kind::Table).map(|r| r.bbox).collect();
         if !seen.iter().any(|t| t.overlap_of_smaller(&bbox) > 0.3) {
             regions.retain(|r| r.bbox.intersection(&bbox) < 0.75 * r.bbox.area());
             regions.push(bare_region(Kind::Table, 0.0, bbox));
         }
     }
+}
+
+/// Takes out the pictures that fill most of the page and lie behind other regions: what is printed on them is not part of them.
+fn take_grounds(regions: &mut Vec<Region>, raster: &Raster) -> Vec<Region> {
+    let page = (raster.width * raster.height) as f32;
+    let boxes: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
+    let is_ground = |r: &Region| {
+        let on_it = boxes.iter().filter(|b| **b != r.bbox && holds(&r.bbox, b)).count();
+        r.kind == Kind::Figure && r.bbox.area() > GROUND * page && on_it >= 2
+    };
+    let (mut grounds, others): (Vec<Region>, Vec<Region>) = regions.drain(..).partition(is_ground);
+    *regions = others;
+    grounds.iter_mut().for_each(|ground| ground.words.clear());
+    grounds.retain(|ground| shows_something(raster, ground.bbox));
+    grounds
 }
 
 /// Puts the words into the regions; returns those that no region takes.
@@ -400,6 +431,23 @@ mod tests {
         let got = draft_regions(&page, &mut Scripted { first, second: Vec::new() });
         assert_eq!(got.iter().map(|r| r.kind).collect::<Vec<_>>(), [Kind::Text, Kind::Figure]);
         assert_eq!(got[1].bbox.y0, 350.0);
+    }
+
+    #[test]
+    fn words_on_a_picture_behind_the_page_are_no_part_of_it() {
+        let mut page = page(block("left", 6, 50.0, 100.0, 5));
+        page.words.extend(block("right", 6, 420.0, 100.0, 5));
+        page.words.extend(block("below", 6, 50.0, 300.0, 2));
+        page.raster.rgb[800 * 3 * 700..].fill(90);
+        let first = vec![
+            region(Kind::Figure, [0.0, 60.0, 800.0, 1000.0]),
+            region(Kind::Text, [418.0, 98.0, 740.0, 200.0]),
+            region(Kind::Text, [48.0, 98.0, 370.0, 200.0]),
+        ];
+        let got = draft_regions(&page, &mut Scripted { first, second: Vec::new() });
+        let kinds: Vec<(Kind, usize)> = got.iter().map(|r| (r.kind, r.words.len())).collect();
+        assert_eq!(kinds, [(Kind::Figure, 0), (Kind::Text, 30), (Kind::Text, 12), (Kind::Text, 30)]);
+        assert_eq!(got[1].words[0].text, "left00");
     }
 
     #[test]

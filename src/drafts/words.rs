@@ -9,6 +9,7 @@ use super::recognise::Reading;
 use super::skew::common_slant;
 use super::tesseract::{TesseractPage, needs_tesseract};
 use super::turn::{laid_down, quarter_turns, text_stands, turned_rules, turned_words};
+use super::unnamed::name_characters;
 use super::{PageWords, TextLayer, trust};
 use crate::page::{PageEvidence, Rules, Word};
 use crate::raster::Raster;
@@ -16,6 +17,9 @@ use crate::raster::quad::Quad;
 use crate::raster::slant::Levelling;
 use crate::settings::Drafters;
 
+/// Likeness below which the text of somebody else's OCR is worse than that of ours: two good readings of a clean scan have 0.97
+/// and up.
+const GOOD_READING: f32 = 0.9;
 /// A picture that covers more of the page may hold text of its own.
 const LARGE_PICTURE: f32 = 0.3;
 /// Letters of a text layer below which drawn outlines may be the page's real text.
@@ -57,8 +61,11 @@ pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) 
     let ocr = drafters.ocr && nets.has_ocr();
     let evidence =
         if drafters.text_layer && text_stands(&evidence.words) { laid_down(evidence) } else { evidence };
-    let words = if drafters.text_layer { evidence.words.clone() } else { Vec::new() };
+    let mut words = if drafters.text_layer { evidence.words.clone() } else { Vec::new() };
     let verdict = judge(&evidence, &words, nets, ocr);
+    if ocr && matches!(verdict, Verdict::Complete | Verdict::Partial(_)) {
+        name_characters(&mut words, &evidence.glyphs, &evidence.raster, nets);
+    }
     let page = |raster: Raster, words: Vec<Word>, text_layer: TextLayer| PageWords {
         raster,
         words,
@@ -163,6 +170,9 @@ fn judge(evidence: &PageEvidence, words: &[Word], nets: &mut Nets, ocr: bool) ->
     match if ocr { likeness(&evidence.raster, words, nets) } else { None } {
         Some(0.0) => return Verdict::Garbage,
         Some(value) if !trust::is_like(value) => return Verdict::Doubtful(TextLayer::Garbage),
+        Some(value) if is_of_a_scan(evidence) && value < GOOD_READING => {
+            return Verdict::Doubtful(TextLayer::Garbage);
+        }
         _ => {}
     }
     let unexplained = evidence.picture_share > LARGE_PICTURE
@@ -184,6 +194,11 @@ fn judge(evidence: &PageEvidence, words: &[Word], nets: &mut Nets, ocr: bool) ->
         }
         _ => Verdict::Complete,
     }
+}
+
+/// Is the layer what somebody's OCR read from a scan?
+fn is_of_a_scan(evidence: &PageEvidence) -> bool {
+    evidence.hidden_share > 0.5 && evidence.picture_share > LARGE_PICTURE
 }
 
 /// Reads a few lines of the layer from the picture: their median likeness, `None` if none can be judged.

@@ -7,22 +7,24 @@ mod contract;
 mod head;
 mod page;
 mod picture;
+mod prefix;
 mod resident;
 
 pub use head::MultiTokenHead;
-pub use page::{GlyphMap, PrefillGraph, Propagation, VisionGraph, VisionOutput};
+pub use page::{GlyphMap, PrefillGraph, VisionGraph, VisionOutput};
 pub use picture::{Features, PictureGraph, PromptGraph};
+pub use prefix::Propagation;
 
 use std::path::{Path, PathBuf};
 
 use ort::session::{Session, SessionOutputs};
 
 use self::contract::{
-    Expected, F32, I64, Inputs, expected, failed, graph_name, layer_names, open, values, view,
+    Expected, F32, I64, Inputs, checked, expected, failed, graph_name, layer_names, values, view,
 };
 use self::resident::{Place, Resident, place_of};
 use super::manifest::PackError;
-use super::runtime::{self, SessionOptions};
+use super::runtime::{self, Profiling, SessionOptions};
 use super::{DecodeGraph, Dims, GraphError, HeadDrafts, StepInput, StepOutput, TokenId};
 
 /// The decode graph of a pack on the CPU, and its multi-token head if it has one.
@@ -59,9 +61,20 @@ impl OnnxDecodeGraph {
         extras: &StepExtras,
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {
-        let inputs = StepTensors::inputs(dims, extras);
-        let options = options.into();
-        let session = open(path, options, &inputs, &StepTensors::outputs(dims, extras))?;
+        OnnxDecodeGraph::load_profiled(path, dims, extras, options.into(), None)
+    }
+
+    /// The same; with `profiling` its nodes are noted until [`Self::end_profiling`].
+    pub fn load_profiled(
+        path: &Path,
+        dims: Dims,
+        extras: &StepExtras,
+        options: SessionOptions,
+        profiling: Option<Profiling<'_>>,
+    ) -> Result<Self, PackError> {
+        let session = runtime::profiled_session(path, options, profiling)?;
+        let (inputs, outputs) = (StepTensors::inputs(dims, extras), StepTensors::outputs(dims, extras));
+        let session = checked(session, path, &inputs, &outputs)?;
         let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
         let tensors = StepTensors::new(graph_name(path), dims, returns_hidden, extras.clone());
         Ok(OnnxDecodeGraph {
@@ -71,19 +84,6 @@ impl OnnxDecodeGraph {
             place: place_of(options.provider),
             resident: None,
         })
-    }
-
-    /// The same graph in a session that notes what every node takes, until [`Self::end_profiling`]; its file is in `folder`.
-    pub fn load_profiled(
-        path: &Path,
-        dims: Dims,
-        extras: &StepExtras,
-        options: SessionOptions,
-        folder: &Path,
-    ) -> Result<Self, PackError> {
-        let mut graph = OnnxDecodeGraph::load(path, dims, extras, options)?;
-        graph.session = runtime::profiled_session(path, options, Some(&folder.join("decode")))?;
-        Ok(graph)
     }
 
     /// Path of the profile.

@@ -10,7 +10,7 @@ use super::manifest::{MANIFEST_FILE, Manifest, PackError};
 use super::onnx::{
     MultiTokenHead, OnnxDecodeGraph, PictureGraph, PrefillGraph, PromptGraph, StepExtras, VisionGraph,
 };
-use super::runtime::SessionOptions;
+use super::runtime::{Profiling, SessionOptions};
 use crate::tokens::Grammar;
 use crate::tokens::vocabulary::Vocabulary;
 
@@ -52,18 +52,23 @@ impl Pack {
         check_files(&self.dir, &self.manifest, u64::MAX)
     }
 
-    fn step_extras(&self) -> StepExtras {
+    /// What the decode graph returns beyond the contract's least.
+    pub fn step_extras(&self) -> StepExtras {
         StepExtras {
             focal_layers: self.manifest.extras.focal_layers.clone(),
             saliency: self.manifest.extras.saliency,
         }
     }
 
-    /// The decode graph on `threads` threads of the CPU, profiled into `folder`.
-    pub fn profiled_decode_graph(&self, folder: &Path, threads: usize) -> Result<OnnxDecodeGraph, PackError> {
+    /// The decode graph on `threads` threads of the CPU, profiled.
+    pub fn profiled_decode_graph(
+        &self,
+        profiling: Profiling<'_>,
+        threads: usize,
+    ) -> Result<OnnxDecodeGraph, PackError> {
         let path = self.dir.join(&self.manifest.graphs.decode);
-        let dims = self.manifest.dims.into();
-        OnnxDecodeGraph::load_profiled(&path, dims, &self.step_extras(), threads.into(), folder)
+        let (dims, extras) = (self.manifest.dims.into(), self.step_extras());
+        OnnxDecodeGraph::load_profiled(&path, dims, &extras, threads.into(), Some(profiling))
     }
 
     /// The decode graph, with its multi-token head if there is one, as `options` say.
@@ -87,17 +92,34 @@ impl Pack {
         PictureGraph::load(&path, &self.manifest.preprocessing, self.manifest.dims.hidden, options)
     }
 
-    /// The prefill graph of a pack that reads a picture.
+    /// The prefill graph of a pack that reads a picture, or both of them, as `options` say.
     pub fn prompt_graph(&self, options: impl Into<SessionOptions>) -> Result<PromptGraph, PackError> {
-        PromptGraph::load(&self.dir.join(&self.manifest.graphs.prefill), self.manifest.dims.into(), options)
+        let upper = self.upper_prefill();
+        let upper = upper.as_ref().map(|(path, first)| (path.as_path(), *first));
+        PromptGraph::load(
+            &self.dir.join(&self.manifest.graphs.prefill),
+            upper,
+            self.manifest.dims.into(),
+            options,
+        )
     }
 
     /// The prefill graph, or both of them, as `options` say.
     pub fn prefill_graph(&self, options: impl Into<SessionOptions>) -> Result<PrefillGraph, PackError> {
-        let graphs = &self.manifest.graphs;
-        let upper = graphs.prefill_upper.as_ref().map(|name| self.dir.join(name));
-        let upper = upper.as_deref().zip(self.manifest.extras.tsp_layer.map(|layer| layer + 1));
-        PrefillGraph::load(&self.dir.join(&graphs.prefill), upper, self.manifest.dims.into(), options)
+        let upper = self.upper_prefill();
+        let upper = upper.as_ref().map(|(path, first)| (path.as_path(), *first));
+        PrefillGraph::load(
+            &self.dir.join(&self.manifest.graphs.prefill),
+            upper,
+            self.manifest.dims.into(),
+            options,
+        )
+    }
+
+    /// The graph of the layers above `extras.tsp_layer`, and the first of them.
+    fn upper_prefill(&self) -> Option<(PathBuf, usize)> {
+        let path = self.manifest.graphs.prefill_upper.as_ref().map(|name| self.dir.join(name));
+        path.zip(self.manifest.extras.tsp_layer.map(|layer| layer + 1))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use ort::environment::Environment;
 use ort::session::Session;
+use ort::session::builder::GraphOptimizationLevel;
 
 use crate::settings::Device;
 
@@ -109,11 +110,20 @@ pub fn session(path: &Path, options: SessionOptions) -> Result<Session, RuntimeE
     profiled_session(path, options, None)
 }
 
-/// The same; with `profile` it notes what every node takes, in a file of that name with more behind it.
+/// A session that notes what each of its nodes takes and writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Profiling<'a> {
+    /// Where the notes go; the runtime adds to the name.
+    pub file: &'a Path,
+    /// Otherwise nodes run one by one as the exporter wrote them.
+    pub optimised: bool,
+}
+
+/// The same, profiled if `profiling` says so.
 pub fn profiled_session(
     path: &Path,
     options: SessionOptions,
-    profile: Option<&Path>,
+    profiling: Option<Profiling<'_>>,
 ) -> Result<Session, RuntimeError> {
     let environment = environment()?;
     if !path.is_file() {
@@ -125,8 +135,11 @@ pub fn profiled_session(
             .with_intra_threads(options.threads)?
             .with_inter_threads(1)?
             .with_intra_op_spinning(false)?;
-        let builder = match profile {
-            Some(file) => builder.with_profiling(file)?,
+        let builder = match profiling {
+            Some(Profiling { file, optimised: true }) => builder.with_profiling(file)?,
+            Some(Profiling { file, optimised: false }) => {
+                builder.with_profiling(file)?.with_optimization_level(GraphOptimizationLevel::Disable)?
+            }
             None => builder,
         };
         let mut builder = match options.provider {

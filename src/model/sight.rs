@@ -164,9 +164,10 @@ impl SightGraphs {
             (SightGraphs::Picture { vision, prefill }, PageInput::Picture(input)) => {
                 let features = vision.run(&input.picture)?;
                 seconds.insert("vision", clock.seconds());
-                for _ in propagation.rates {
+                for &rate in propagation.rates {
                     let clock = Clock::start(threads);
-                    out.push((prefill.run(&input.prompt, &features)?, clock.seconds()));
+                    let kept = |saliency: &[f32], len| propagated(saliency, len, rate, text_tail);
+                    out.push((prefill.run(&input.prompt, &features, &kept)?, clock.seconds()));
                 }
             }
             _ => {

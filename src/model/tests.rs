@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::decode::TrunkRegion;
+use crate::decode::protocol::{DraftToken, KeptToken};
+use crate::decode::{BranchDecoding, TrunkRegion};
 use crate::page::{Kind, Markup, Source};
+use crate::tokens::trunk::read_head;
 
 fn pack(name: &str) -> Pack {
     Pack::load(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/packs").join(name)).unwrap()

@@ -4,6 +4,7 @@
 //! in parts (TeX accents, halves of surrogate pairs) are put together, glyphs of presentation forms become letters. Chinese and Japanese
 //! characters below one another are one word, which stands.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization;
@@ -12,13 +13,19 @@ use super::accents::{self, Accent};
 use super::protocol::{Character, Font, PageReply};
 use crate::characters::turns_direction;
 use crate::geometry::Rect;
-use crate::lines::{STANDING, is_cjk};
+use crate::lines::{STANDING, is_cjk, median};
 use crate::page::{Glyph, Source, Word};
 
 /// A gap wider than this share of the font height ends a word, whatever the content says.
 const GAP: f32 = 0.35;
+/// The same in lines whose letters touch: pdfium does not see the narrow spaces of some fonts.
+const GAP_OF_TOUCHING: f32 = 0.17;
+/// Letters nearer to each other than this share of their height touch.
+const TOUCHING: f32 = 0.03;
 /// The same where pdfium made up a space.
 const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
+/// Words of one text nearer to each other than this share of their height are one word, painted twice.
+const SAME_PLACE: f32 = 0.2;
 /// Characters of one word overlap vertically by more than this share of the smaller height.
 const SAME_LINE: f32 = 0.3;
 
@@ -31,6 +38,21 @@ const ASIDE: f32 = 0.2;
 const USUAL_HEIGHT: f32 = 1.1;
 /// Share of it that a box has whose font says nothing true about its ascent. A lower one comes from a font size that says nothing.
 const TOO_LOW: std::ops::Range<f32> = 0.5..0.8;
+
+/// A box higher than this many usual ones says nothing about the line.
+const TOO_HIGH: f32 = 1.35;
+/// Ascent of text fonts, em.
+const USUAL_ASCENT: f32 = 0.85;
+
+/// A glyph that paints less than this, px, paints nothing.
+const LEAST_INK: f32 = 0.5;
+
+/// What Windows' code page 1252 has at 0x80 to 0x9F.
+const WINDOWS_1252: [char; 32] = [
+    '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž',
+    '\u{fffd}', //
+    '\u{fffd}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
+];
 
 /// The words of a text layer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,7 +105,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
     let raster = Rect::new(0.0, 0.0, page.width as f32, page.height as f32);
     let mut layer = TextLayer::default();
     let (mut all, mut hidden) = (0u32, 0u32);
-    for open in group(&page.characters) {
+    for open in painted_once(group(&page.characters, page.scale)) {
         let inside = open.bbox.overlap_x(&raster) > 0.0 && open.bbox.overlap_y(&raster) > 0.0;
         if open.angle != page.angle || !inside {
             layer.left_out += open.characters as usize;
@@ -130,6 +152,19 @@ fn font_height(open: &Open, scale: f32) -> f32 {
     if TOO_LOW.contains(&(open.size / usual)) { usual } else { open.size }
 }
 
+/// The box of a character whose font claims far more above and below than others (TeX's symbols): what is usual around the baseline,
+/// and what is painted.
+fn usual_box(character: &Character, bbox: Rect, scale: f32) -> Rect {
+    let em = character.size * scale;
+    let usual = USUAL_HEIGHT * em;
+    if !(em > 0.0 && character.baseline.is_finite() && bbox.height() > TOO_HIGH * usual) {
+        return bbox;
+    }
+    let top = character.baseline - USUAL_ASCENT * em;
+    let (y0, y1) = (top.min(character.ink.y0), (top + usual).max(character.ink.y1));
+    Rect { y0: y0.max(bbox.y0), y1: y1.min(bbox.y1), ..bbox }
+}
+
 fn glyph(open: &OpenGlyph, word: u32, fonts: &[(Arc<str>, bool)], scale: f32) -> Glyph {
     let character = &open.character;
     let (font, bold) = fonts.get(character.font as usize).cloned().unwrap_or_default();
@@ -157,11 +192,13 @@ fn glyphs(character: Character, letters: &str) -> Vec<OpenGlyph> {
 }
 
 /// Joins characters that follow each other without a space or a wide gap.
-fn group(characters: &[Character]) -> Vec<Open> {
+fn group(characters: &[Character], scale: f32) -> Vec<Open> {
     let mut words: Vec<Open> = Vec::new();
     // Whether the next character may join the last word, and what stood before it.
     let (mut joins, mut between, mut line) = (false, Between::Space, 0u32);
-    for part in parts(characters) {
+    let parts = parts(characters, scale);
+    let spaced = letter_gaps(&parts);
+    for part in parts {
         match part {
             Part::LineEnd => {
                 line += 1;
@@ -175,7 +212,7 @@ fn group(characters: &[Character]) -> Vec<Open> {
             Part::Letters(mut piece) => {
                 (piece.line, piece.glue) = (line, between == Between::Nothing);
                 let goes_on = |word: &&mut Open| {
-                    joins && continues(word, &piece, between)
+                    joins && continues(word, &piece, between, spaced[line as usize])
                         || between != Between::Space && continues_below(word, &piece)
                 };
                 match words.last_mut().filter(goes_on) {
@@ -189,6 +226,27 @@ fn group(characters: &[Character]) -> Vec<Open> {
     words
 }
 
+/// The words without those that are painted again in the same place: bold type made by hand, shadows.
+fn painted_once(words: Vec<Open>) -> Vec<Open> {
+    let mut places: HashMap<String, Vec<Rect>> = HashMap::new();
+    let mut is_again = |word: &Open| {
+        let slack = SAME_PLACE * word.bbox.height();
+        let same = |b: &Rect| (b.x0 - word.bbox.x0).abs() < slack && (b.y0 - word.bbox.y0).abs() < slack;
+        match places.get_mut(&word.text) {
+            Some(boxes) if boxes.iter().any(same) => true,
+            Some(boxes) => {
+                boxes.push(word.bbox);
+                false
+            }
+            None => {
+                places.insert(word.text.clone(), vec![word.bbox]);
+                false
+            }
+        }
+    };
+    words.into_iter().filter(|word| !is_again(word)).collect()
+}
+
 /// What a character is for the words around it.
 enum Part {
     LineEnd,
@@ -199,7 +257,7 @@ enum Part {
     Letters(Open),
 }
 
-fn parts(characters: &[Character]) -> Vec<Part> {
+fn parts(characters: &[Character], scale: f32) -> Vec<Part> {
     let accents = accents::find(characters);
     let mut out = Vec::with_capacity(characters.len());
     let mut second_half = false;
@@ -215,9 +273,10 @@ fn parts(characters: &[Character]) -> Vec<Part> {
             });
             continue;
         };
+        let bbox = usual_box(&character, bbox, scale);
         let pair = surrogate_pair(character, characters.get(index + 1));
         second_half = pair.is_some();
-        let Some(letters) = letters(pair.unwrap_or(character.code)) else { continue };
+        let Some(letters) = letters(&character, pair) else { continue };
         if letters.chars().all(char::is_whitespace) {
             out.push(Part::Space);
             continue;
@@ -249,11 +308,30 @@ fn parts(characters: &[Character]) -> Vec<Part> {
     out
 }
 
-fn continues(word: &Open, next: &Open, between: Between) -> bool {
+/// By line the median gap between letters that nothing stands between, as a share of their height; large where type is set spaced
+/// out.
+fn letter_gaps(parts: &[Part]) -> Vec<f32> {
+    let lines = parts.split(|part| matches!(part, Part::LineEnd));
+    let gap = |pair: &[Part]| match pair {
+        [Part::Letters(a), Part::Letters(b)] => {
+            Some((b.bbox.x0 - a.bbox.x1) / a.bbox.height().max(b.bbox.height()).max(1e-6))
+        }
+        _ => None,
+    };
+    lines.map(|line| median(line.windows(2).filter_map(gap))).collect()
+}
+
+/// Does `next` stand in the same word, where letters of this line usually are `usual` of their height apart?
+fn continues(word: &Open, next: &Open, between: Between, usual: f32) -> bool {
     let (a, b) = (word.bbox, next.bbox);
     let height = a.height().max(b.height());
     let gap = (b.x0 - a.x1).max(a.x0 - b.x1);
-    let limit = if between == Between::Guess { GAP_AT_MADE_UP_SPACE } else { GAP };
+    let touching = usual < TOUCHING && ![&word.text, &next.text].iter().any(|text| text.chars().any(is_cjk));
+    let limit = match between {
+        Between::Guess => GAP_AT_MADE_UP_SPACE,
+        _ if touching => GAP_OF_TOUCHING,
+        _ => GAP,
+    };
     word.angle == next.angle
         && !stands(word)
         && a.overlap_y(&b) > SAME_LINE * a.height().min(b.height())
@@ -296,15 +374,22 @@ fn surrogate_pair(first: Character, second: Option<&Character>) -> Option<u32> {
         .then(|| 0x1_0000 + ((first.code - 0xd800) << 10) + (second - 0xdc00))
 }
 
-/// What a code stands for; `None` for codes that show nothing.
-fn letters(code: u32) -> Option<String> {
+/// What a character stands for, if two make a pair, what the pair does; `None` for codes that show nothing.
+fn letters(character: &Character, pair: Option<u32>) -> Option<String> {
+    let code = pair.unwrap_or(character.code);
     match code {
-        0 | 0xfffe | 0xffff => None,
+        // Something is printed, and nobody knows what.
+        0 | 0xfffe | 0xffff => {
+            let printed = character.ink.width() > LEAST_INK && character.ink.height() > LEAST_INK;
+            printed.then(|| char::REPLACEMENT_CHARACTER.to_string())
+        }
         // Soft hyphen, zero-width space, byte order mark, variation selectors.
         0xad | 0x200b | 0xfeff | 0xfe00..=0xfe0f => None,
         _ if char::from_u32(code).is_some_and(turns_direction) => None,
         // pdfium's mark for a hyphen at a line's end.
         2 => Some("-".into()),
+        // No Unicode text holds these controls: they are characters of Windows' code page.
+        0x80..=0x9f => Some(WINDOWS_1252[code as usize - 0x80].to_string()),
         // Ligatures, Hebrew, Arabic and vertical presentation forms.
         0xfb00..=0xfdff | 0xfe10..=0xfe19 | 0xfe30..=0xfe4f | 0xfe70..=0xfeff => {
             let plain: String = char::from_u32(code)?.nfkc().filter(|c| !c.is_whitespace()).collect();
@@ -375,6 +460,45 @@ mod tests {
     }
 
     #[test]
+    fn a_font_that_claims_half_a_line_below_does_not_get_it() {
+        let brace = Character {
+            baseline: 8.0,
+            size: 9.0,
+            ink: Rect::new(0.0, 1.0, 4.0, 10.0),
+            ..Character::boxed(0x7b, Rect::new(0.0, 0.0, 5.0, 16.0))
+        };
+        let word = &words(&page(vec![brace])).words[0];
+        assert!((word.bbox.y0 - 0.35).abs() < 1e-3 && (word.bbox.y1 - 10.25).abs() < 1e-3, "{:?}", word.bbox);
+    }
+
+    #[test]
+    fn a_word_that_is_painted_twice_counts_once() {
+        let text = |shift: f32| {
+            vec![
+                character(0x61, shift, shift + 5.0),
+                character(0x62, shift + 5.0, shift + 10.0),
+                blank(10, true),
+            ]
+        };
+        assert_eq!(texts([text(0.0), text(0.4)].concat()).len(), 1);
+        assert_eq!(texts([text(0.0), text(30.0)].concat()).len(), 2);
+    }
+
+    #[test]
+    fn a_narrow_gap_ends_a_word_where_letters_touch_and_none_where_they_are_spaced_out() {
+        let set = |letter_gap: f32, word_gap: f32| {
+            let mut x = 0.0;
+            let text = "oneway".char_indices().map(|(at, c)| {
+                x += if at == 3 { word_gap } else { letter_gap };
+                x += 5.0;
+                character(c as u32, x - 5.0, x)
+            });
+            texts(text.collect()).len()
+        };
+        assert_eq!((set(0.0, 2.3), set(0.0, 1.0), set(2.0, 2.3)), (2, 1, 1));
+    }
+
+    #[test]
     fn a_made_up_space_needs_a_gap() {
         let at = |x| vec![character(0x61, 0.0, 5.0), blank(0x20, true), character(0x62, x, x + 5.0)];
         assert_eq!(texts(at(5.2)), [("ab".to_owned(), false, 0)]);
@@ -410,7 +534,7 @@ mod tests {
             character(2, 9.0, 11.0),
         ];
         assert_eq!(texts(text), [("fi\u{1d400}-".to_owned(), false, 0)]);
-        assert_eq!(letters(0xfefb).as_deref(), Some("\u{644}\u{627}"));
+        assert_eq!(letters(&character(0xfefb, 0.0, 5.0), None).as_deref(), Some("\u{644}\u{627}"));
     }
 
     #[test]
@@ -426,6 +550,20 @@ mod tests {
         let layer = words(&page(text));
         assert!((layer.words[0].suspicious - 0.5).abs() < 1e-6);
         assert!((layer.hidden_share - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn controls_that_only_windows_prints_are_its_characters() {
+        let text = vec![character(0x74, 0.0, 5.0), character(0x92, 5.0, 7.0), character(0x73, 7.0, 11.0)];
+        assert_eq!(texts(text), [("t’s".to_owned(), false, 0)]);
+    }
+
+    #[test]
+    fn what_has_no_code_is_unknown_where_it_prints_and_nothing_where_it_does_not() {
+        let unprinted = character(0, 5.0, 9.0);
+        assert_eq!(texts(vec![character(0x61, 0.0, 5.0), unprinted]), [("a".to_owned(), false, 0)]);
+        let printed = Character { ink: Rect::new(5.0, 0.0, 9.0, 8.0), ..character(0, 5.0, 9.0) };
+        assert_eq!(texts(vec![character(0x61, 0.0, 5.0), printed]), [("a\u{fffd}".to_owned(), false, 0)]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub mod picture_rules;
 mod ruled;
 
 pub(crate) use aligned::aligned;
-pub(crate) use found::drawn_tables;
+pub(crate) use found::{drawn_tables, lined_tables};
 
 use crate::drafts::PageNets;
 use crate::geometry::Rect;

@@ -16,7 +16,9 @@ class Graphs:
     def __init__(self, folder: Path):
         self.manifest = json.loads((folder / "docparse.json").read_text())
         session = lambda name: onnxruntime.InferenceSession(str(folder / name), providers=["CPUExecutionProvider"])  # noqa: E731
-        self.vision, self.prefill, self.decode = (session(self.manifest["graphs"][name]) for name in ("vision", "prefill", "decode"))
+        graphs = self.manifest["graphs"]
+        self.vision, self.prefill, self.decode = (session(graphs[name]) for name in ("vision", "prefill", "decode"))
+        self.upper = session(graphs["prefill_upper"]) if "prefill_upper" in graphs else None
         self.dims = self.manifest["dims"]
 
     def features(self, **inputs) -> np.ndarray:
@@ -27,8 +29,11 @@ class Graphs:
             "tokens": np.asarray(tokens, np.int64), "visual": np.asarray(visual, np.int64), "features": features,
             "positions": np.asarray(positions, np.float32)[None],
         }  # fmt: skip
-        names = [output.name for output in self.prefill.get_outputs()]
-        return dict(zip(names, self.prefill.run(None, inputs), strict=True))
+        prefix = called(self.prefill, inputs)
+        if self.upper:
+            prefix.pop("saliency")
+            prefix |= called(self.upper, {"hidden": prefix.pop("hidden"), "positions": inputs["positions"]})
+        return prefix
 
     def step(self, prefix: dict, tokens: list[int], positions) -> dict:
         """One call over `tokens` right after the prefix, no cache."""
@@ -36,14 +41,17 @@ class Graphs:
         inputs = {
             "tokens": np.asarray(tokens, np.int64)[None, None], "positions": np.asarray(positions, np.float32)[None, None],
             "prefix_len": np.full((layers, 1), prefix["prefix_k.0"].shape[2]), "trunk_visible": np.zeros((1, 1), np.int64),
-            "suffix_len": np.zeros((1, 1), np.int64), **prefix,
+            "suffix_len": np.zeros((1, 1), np.int64), "watched": np.zeros(0, np.int64), **prefix,
         }  # fmt: skip
         for layer in range(layers):
             for part in "kv":
                 inputs[f"trunk_{part}.{layer}"] = np.zeros((1, heads, 0, dim), np.float32)
                 inputs[f"suffix_{part}.{layer}"] = np.zeros((1, 1, heads, 0, dim), np.float32)
-        names = [output.name for output in self.decode.get_outputs()]
-        return dict(zip(names, self.decode.run(None, inputs), strict=True))
+        return called(self.decode, inputs)
+
+
+def called(session, inputs: dict) -> dict:
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs), strict=True))
 
 
 @torch.no_grad()

@@ -130,7 +130,9 @@ fn is_script(glyphs: &[Glyph], at: usize) -> bool {
         && at
             .checked_sub(3)
             .is_none_or(|k| glyphs[k].word != base.word || !plain(&glyphs[k]).0.is_ascii_digit());
-    variable || lowered || ten && raised
+    // 10th is no power.
+    let ordinal = own.is_alphabetic() && own_face != Face::Italic;
+    variable || lowered || ten && raised && !ordinal
 }
 
 /// An accent as a glyph of its own.

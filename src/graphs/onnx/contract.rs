@@ -40,7 +40,16 @@ pub(super) fn open(
     inputs: &[Expected],
     outputs: &[Expected],
 ) -> Result<Session, PackError> {
-    let session = runtime::session(path, options)?;
+    checked(runtime::session(path, options)?, path, inputs, outputs)
+}
+
+/// `session`, which is over the graph at `path`, if its inputs and outputs fit.
+pub(super) fn checked(
+    session: Session,
+    path: &Path,
+    inputs: &[Expected],
+    outputs: &[Expected],
+) -> Result<Session, PackError> {
     check("input", session.inputs(), inputs)
         .and_then(|()| check("output", session.outputs(), outputs))
         .and_then(|()| {

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use ort::session::{Session, SessionOutputs};
+use ort::session::Session;
 use ort::value::DynValue;
 
-use super::contract::{Expected, F32, I64, expected, failed, graph_name, layer_names, open, values, view};
+use super::contract::{Expected, F32, I64, expected, failed, graph_name, open, view};
+use super::prefix::{PrefixGraphs, Propagation, positions};
 use crate::graphs::manifest::PackError;
 use crate::graphs::runtime::SessionOptions;
-use crate::graphs::{Dims, GraphError, Prefix, UpperLayers};
+use crate::graphs::{Dims, GraphError, Prefix};
 use crate::vision::VisionInput;
 
 /// The vision graph of a `fixed-grid` pack.
@@ -38,28 +39,11 @@ pub struct GlyphMap<'a> {
 }
 
 /// The prefill graph of a `fixed-grid` pack, whole or in two parts.
-///
-/// The lower of two parts also returns `hidden [V, H]` after its last layer, and `saliency [heads, V]`: what the prefix's last
-/// queries (or all of them, where it ends with no text) pay each position there. The upper part reads `hidden [K, H]` and
-/// `positions [1, K, A]` of the positions that go on.
 pub struct PrefillGraph {
     session: Session,
     name: String,
-    dims: Dims,
-    keys: Vec<String>,
-    values: Vec<String>,
-    upper: Option<UpperPrefill>,
+    graphs: PrefixGraphs,
 }
-
-/// The layers above the one that chooses what goes on.
-struct UpperPrefill {
-    session: Session,
-    name: String,
-    first: usize,
-}
-
-/// Which positions go on to the upper layers, given `saliency [heads, V]` and `V`: ascending; `None`: all.
-pub type Propagation<'a> = &'a dyn Fn(&[f32], usize) -> Option<Vec<u32>>;
 
 impl std::fmt::Debug for VisionGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,7 +59,7 @@ impl std::fmt::Debug for VisionOutput {
 
 impl std::fmt::Debug for PrefillGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PrefillGraph({}, {:?})", self.name, self.dims)
+        write!(f, "PrefillGraph({}, {:?})", self.name, self.graphs.dims)
     }
 }
 
@@ -132,29 +116,11 @@ impl PrefillGraph {
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {
         let options = options.into();
+        let graphs = PrefixGraphs::load(upper, dims, options)?;
         let [features, glyphs] = map_tensors();
-        let cells = expected("cells", I64, &[None, Some(2)]);
-        let positions = || expected("positions", F32, &[Some(1), None, Some(dims.position_parts)]);
-        let first_upper = upper.map_or(dims.layers, |(_, first)| first);
-        let (keys, values) = (layer_names("prefix_k", dims.layers), layer_names("prefix_v", dims.layers));
-        let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
-        let part = |layers: std::ops::Range<usize>| -> Vec<Expected> {
-            let keys =
-                keys[layers.clone()].iter().map(|name| expected(name, F32, &[Some(1), heads, None, dim]));
-            keys.chain(values[layers].iter().map(|name| expected(name, F32, &[Some(1), heads, dim, None])))
-                .collect()
-        };
-        let hidden = || expected("hidden", F32, &[None, Some(dims.hidden)]);
-        let mut outputs = part(0..first_upper);
-        if upper.is_some() {
-            outputs.extend([hidden(), expected("saliency", F32, &[None, None])]);
-        }
-        let session = open(path, options, &[features, glyphs, cells, positions()], &outputs)?;
-        let upper = upper.map(|(path, first)| {
-            let session = open(path, options, &[hidden(), positions()], &part(first..dims.layers))?;
-            Ok::<_, PackError>(UpperPrefill { session, name: graph_name(path), first })
-        });
-        Ok(PrefillGraph { session, name: graph_name(path), dims, keys, values, upper: upper.transpose()? })
+        let inputs = [features, glyphs, expected("cells", I64, &[None, Some(2)]), positions(dims)];
+        let session = open(path, options, &inputs, &graphs.outputs())?;
+        Ok(PrefillGraph { session, name: graph_name(path), graphs })
     }
 
     /// Keys and values of the page's visual tokens. A page without ink has an empty prefix; the graph is not called.
@@ -164,7 +130,7 @@ impl PrefillGraph {
         input: &VisionInput,
         propagation: Propagation<'_>,
     ) -> Result<Prefix, GraphError> {
-        let (len, dims) = (input.cells.len(), self.dims);
+        let (len, dims) = (input.cells.len(), self.graphs.dims);
         if len == 0 {
             let none = vec![Vec::new(); dims.layers];
             return Ok(Prefix { keys: none.clone(), values: none, ..Prefix::default() });
@@ -179,78 +145,7 @@ impl PrefillGraph {
             view("positions", &positions, vec![1, len, dims.position_parts]).map_err(fail)?,
         ];
         let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
-        let lower = self.upper.as_ref().map_or(dims.layers, |upper| upper.first);
-        let size = len * dims.kv_heads * dims.head_dim;
-        let layers = |names: &[String]| layers_of(&outputs, &names[..lower], size).map_err(fail);
-        let mut prefix = Prefix {
-            len,
-            upper: None,
-            keys: layers(&self.keys)?,
-            values: layers(&self.values)?,
-            centres: input.centres(),
-            next_order: 0.0,
-        };
-        if let Some(upper) = &mut self.upper {
-            let saliency: Vec<f32> = values(&outputs, "saliency").map_err(fail)?;
-            let hidden: Vec<f32> = values(&outputs, "hidden").map_err(fail)?;
-            if hidden.len() != len * dims.hidden {
-                return Err(fail(format!("output `hidden` has {} numbers", hidden.len())));
-            }
-            let kept = propagation(&saliency, len);
-            let names = (&self.keys[lower..], &self.values[lower..]);
-            upper.run(&mut prefix, names, &hidden, &positions, dims, kept)?;
-        }
-        Ok(prefix)
+        let prefix = self.graphs.prefix(&self.name, &outputs, (len, &positions), propagation)?;
+        Ok(Prefix { centres: input.centres(), ..prefix })
     }
-}
-
-impl UpperPrefill {
-    /// Adds its layers to `prefix`, for the positions `kept` of it.
-    fn run(
-        &mut self,
-        prefix: &mut Prefix,
-        (keys, values): (&[String], &[String]),
-        hidden: &[f32],
-        positions: &[f32],
-        dims: Dims,
-        kept: Option<Vec<u32>>,
-    ) -> Result<(), GraphError> {
-        let fail = |message: String| failed(&self.name, message);
-        let picked = |data: &[f32], width: usize| -> Vec<f32> {
-            let rows = kept.iter().flatten().map(|&row| &data[row as usize * width..][..width]);
-            rows.flatten().copied().collect()
-        };
-        let parts = dims.position_parts;
-        let chosen = kept.as_ref().map(|_| (picked(hidden, dims.hidden), picked(positions, parts)));
-        let (hidden, positions) = chosen.as_ref().map_or((hidden, positions), |(h, p)| (h, p));
-        let count = kept.as_ref().map_or(prefix.len, Vec::len);
-        let feed = vec![
-            view("hidden", hidden, vec![count, dims.hidden]).map_err(fail)?,
-            view("positions", positions, vec![1, count, parts]).map_err(fail)?,
-        ];
-        let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
-        let size = count * dims.kv_heads * dims.head_dim;
-        prefix.keys.extend(layers_of(&outputs, keys, size).map_err(fail)?);
-        prefix.values.extend(layers_of(&outputs, values, size).map_err(fail)?);
-        prefix.upper = kept.map(|kept| UpperLayers { first: self.first, kept });
-        Ok(())
-    }
-}
-
-/// One output a layer, each of `size` numbers.
-pub(super) fn layers_of(
-    outputs: &SessionOutputs<'_>,
-    names: &[String],
-    size: usize,
-) -> Result<Vec<Vec<f32>>, String> {
-    names
-        .iter()
-        .map(|name| {
-            let data: Vec<f32> = values(outputs, name)?;
-            if data.len() != size {
-                return Err(format!("output `{name}` has {} numbers, expected {size}", data.len()));
-            }
-            Ok(data)
-        })
-        .collect()
 }

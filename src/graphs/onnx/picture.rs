@@ -4,10 +4,8 @@ use std::path::Path;
 
 use ort::session::Session;
 
-use super::contract::{
-    Expected, F32, I64, Inputs, expected, failed, graph_name, layer_names, open, values, view,
-};
-use super::page::layers_of;
+use super::contract::{Expected, F32, I64, Inputs, expected, failed, graph_name, open, values, view};
+use super::prefix::{PrefixGraphs, Propagation, positions};
 use crate::graphs::manifest::{PackError, Preprocessing};
 use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{Dims, GraphError, Prefix};
@@ -32,13 +30,11 @@ pub struct Features {
     pub values: Vec<f32>,
 }
 
-/// The prefill graph: prompt and features -> prefix.
+/// The prefill graph, whole or in two parts: prompt and features -> prefix.
 pub struct PromptGraph {
     session: Session,
     name: String,
-    dims: Dims,
-    keys: Vec<String>,
-    values: Vec<String>,
+    graphs: PrefixGraphs,
 }
 
 impl std::fmt::Debug for PictureGraph {
@@ -49,7 +45,7 @@ impl std::fmt::Debug for PictureGraph {
 
 impl std::fmt::Debug for PromptGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PromptGraph({}, {:?})", self.name, self.dims)
+        write!(f, "PromptGraph({}, {:?})", self.name, self.graphs.dims)
     }
 }
 
@@ -155,27 +151,33 @@ fn patch_inputs(patches: &Patches) -> Result<Inputs<'_>, String> {
 }
 
 impl PromptGraph {
-    /// Loads the graph at `path` and checks it against `dims`.
-    pub fn load(path: &Path, dims: Dims, options: impl Into<SessionOptions>) -> Result<Self, PackError> {
+    /// Loads the graph at `path` as `options` say and checks it against `dims`; `upper`: the part of the layers above it, and the
+    /// first of them.
+    pub fn load(
+        path: &Path,
+        upper: Option<(&Path, usize)>,
+        dims: Dims,
+        options: impl Into<SessionOptions>,
+    ) -> Result<Self, PackError> {
+        let options = options.into();
+        let graphs = PrefixGraphs::load(upper, dims, options)?;
         let inputs = [
             expected("tokens", I64, &[None]),
             expected("visual", I64, &[None]),
             features(dims.hidden),
-            expected("positions", F32, &[Some(1), None, Some(dims.position_parts)]),
+            positions(dims),
         ];
-        let (keys, values) = (layer_names("prefix_k", dims.layers), layer_names("prefix_v", dims.layers));
-        let (heads, dim) = (Some(dims.kv_heads), Some(dims.head_dim));
-        let outputs: Vec<Expected> = keys
-            .iter()
-            .map(|name| expected(name, F32, &[Some(1), heads, None, dim]))
-            .chain(values.iter().map(|name| expected(name, F32, &[Some(1), heads, dim, None])))
-            .collect();
-        let session = open(path, options.into(), &inputs, &outputs)?;
-        Ok(PromptGraph { session, name: graph_name(path), dims, keys, values })
+        let session = open(path, options, &inputs, &graphs.outputs())?;
+        Ok(PromptGraph { session, name: graph_name(path), graphs })
     }
 
     /// Keys and values of a prompt with its picture.
-    pub fn run(&mut self, prompt: &PromptTokens, features: &Features) -> Result<Prefix, GraphError> {
+    pub fn run(
+        &mut self,
+        prompt: &PromptTokens,
+        features: &Features,
+        propagation: Propagation<'_>,
+    ) -> Result<Prefix, GraphError> {
         if prompt.features != features.count {
             let message = format!(
                 "the prompt has places for {} features, the vision graph gave {}",
@@ -183,19 +185,17 @@ impl PromptGraph {
             );
             return Err(failed(&self.name, message));
         }
-        let len = prompt.tokens.len();
+        let (len, dims) = (prompt.tokens.len(), self.graphs.dims);
         let fail = |message: String| failed(&self.name, message);
-        let shape = vec![features.groups, features.count, self.dims.hidden];
+        let shape = vec![features.groups, features.count, dims.hidden];
         let feed = vec![
             view("tokens", &prompt.tokens, vec![len]).map_err(fail)?,
             view("visual", &prompt.visual, vec![len]).map_err(fail)?,
             view("features", &features.values, shape).map_err(fail)?,
-            view("positions", &prompt.positions, vec![1, len, self.dims.position_parts]).map_err(fail)?,
+            view("positions", &prompt.positions, vec![1, len, dims.position_parts]).map_err(fail)?,
         ];
         let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
-        let size = len * self.dims.kv_heads * self.dims.head_dim;
-        let layers = |names: &[String]| layers_of(&outputs, names, size).map_err(fail);
-        let (keys, values) = (layers(&self.keys)?, layers(&self.values)?);
-        Ok(Prefix { len, keys, values, next_order: prompt.next_order, ..Prefix::default() })
+        let prefix = self.graphs.prefix(&self.name, &outputs, (len, &prompt.positions), propagation)?;
+        Ok(Prefix { next_order: prompt.next_order, ..prefix })
     }
 }

@@ -59,7 +59,8 @@ impl Matrix {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PaintedKind {
     Picture,
-    /// A filled or stroked path; `lines` are the straight segments of a stroked one, page units.
+    /// A filled or stroked path, or a straight-edged part of a filled one; `lines` are the straight segments of a stroked one,
+    /// page units.
     Path {
         lines: Vec<[f32; 4]>,
     },
@@ -69,6 +70,13 @@ pub(crate) enum PaintedKind {
 pub(crate) struct Painted {
     pub(crate) kind: PaintedKind,
     pub(crate) bounds: Rect,
+}
+
+/// The box around line segments.
+fn hull(lines: &[[f32; 4]]) -> Option<Rect> {
+    let boxes =
+        lines.iter().map(|&[x0, y0, x1, y1]| Rect::new(x0.min(x1), y0.min(y1), x0.max(x1), y0.max(y1)));
+    boxes.reduce(|a, b| a.union(&b))
 }
 
 impl Page<'_> {
@@ -96,7 +104,7 @@ impl Page<'_> {
                 let bounds = self.object_bounds(object);
                 out.extend(bounds.map(|b| Painted { kind: PaintedKind::Picture, bounds: outer.bounds(b) }));
             }
-            OBJECT_PATH => out.extend(self.path(object, outer)),
+            OBJECT_PATH => self.path(object, outer, out),
             OBJECT_FORM if depth < MAX_DEPTH => {
                 let inner = self.object_matrix(object).unwrap_or(Matrix::IDENTITY).then(outer);
                 for index in 0..call!(bindings, FPDFFormObj_CountObjects(object)) {
@@ -109,27 +117,34 @@ impl Page<'_> {
         }
     }
 
-    fn path(&self, object: FPDF_PAGEOBJECT, outer: &Matrix) -> Option<Painted> {
+    fn path(&self, object: FPDF_PAGEOBJECT, outer: &Matrix, out: &mut Vec<Painted>) {
         let bindings = self.file.bindings;
         let (mut fill, mut stroke): (c_int, FPDF_BOOL) = (0, 0);
         call!(bindings, FPDFPath_GetDrawMode(object, &mut fill, &mut stroke));
         if fill == 0 && stroke == 0 {
-            return None;
+            return;
         }
-        let bounds = outer.bounds(self.object_bounds(object)?);
-        let lines = if stroke != 0 { self.lines(object, outer) } else { Vec::new() };
-        Some(Painted { kind: PaintedKind::Path { lines }, bounds })
+        let outlines = self.outlines(object, outer);
+        // Browsers fill all lines of a table as one path of thin boxes.
+        if stroke == 0 && outlines.len() > 1 {
+            let parts = outlines.iter().filter_map(|outline| hull(outline));
+            out.extend(parts.map(|bounds| Painted { kind: PaintedKind::Path { lines: Vec::new() }, bounds }));
+            return;
+        }
+        let lines = if stroke != 0 { outlines.concat() } else { Vec::new() };
+        let bounds = self.object_bounds(object).map(|bounds| outer.bounds(bounds));
+        out.extend(bounds.map(|bounds| Painted { kind: PaintedKind::Path { lines }, bounds }));
     }
 
-    /// Straight segments `[x0, y0, x1, y1]` of a path that consists of nothing else.
-    fn lines(&self, object: FPDF_PAGEOBJECT, outer: &Matrix) -> Vec<[f32; 4]> {
+    /// By subpath, the straight segments `[x0, y0, x1, y1]` of a path that consists of nothing else.
+    fn outlines(&self, object: FPDF_PAGEOBJECT, outer: &Matrix) -> Vec<Vec<[f32; 4]>> {
         let bindings = self.file.bindings;
         let count = call!(bindings, FPDFPath_CountSegments(object));
         if !(2..=MAX_SEGMENTS).contains(&count) {
             return Vec::new();
         }
         let matrix = self.object_matrix(object).unwrap_or(Matrix::IDENTITY).then(outer);
-        let mut out = Vec::new();
+        let mut out: Vec<Vec<[f32; 4]>> = vec![Vec::new()];
         let (mut start, mut last) = ((0.0, 0.0), (0.0, 0.0));
         for index in 0..count {
             let segment = call!(bindings, FPDFPath_GetPathSegment(object, index));
@@ -138,17 +153,25 @@ impl Page<'_> {
                 return Vec::new();
             }
             let point = matrix.point(x, y);
+            let mut current = out.pop().unwrap_or_default();
             match call!(bindings, FPDFPathSegment_GetType(segment)) {
-                SEGMENT_MOVE => start = point,
-                SEGMENT_LINE => out.push([last.0, last.1, point.0, point.1]),
+                SEGMENT_MOVE => {
+                    start = point;
+                    if !current.is_empty() {
+                        out.push(std::mem::take(&mut current));
+                    }
+                }
+                SEGMENT_LINE => current.push([last.0, last.1, point.0, point.1]),
                 _ => return Vec::new(),
             }
             last = point;
             if call!(bindings, FPDFPathSegment_GetClose(segment)) != 0 {
-                out.push([last.0, last.1, start.0, start.1]);
+                current.push([last.0, last.1, start.0, start.1]);
                 last = start;
             }
+            out.push(current);
         }
+        out.retain(|outline| !outline.is_empty());
         out
     }
 

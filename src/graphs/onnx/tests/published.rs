@@ -8,12 +8,14 @@ use ort::memory::AllocationDevice;
 use serde::Deserialize;
 
 use super::super::DecodeGraph;
+use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, KeptToken, Protocol, TrustThreshold, TrustThresholds};
+use crate::decode::retention::{RetentionSettings, propagated};
 use crate::decode::{
     AcceptanceRule, GuessSettings, Guesser, LoopSettings, PageDecoding, PageDrafts, decode_page,
 };
 use crate::graphs::manifest::{PixelRule, Preprocessing};
-use crate::graphs::onnx::MultiTokenHead;
+use crate::graphs::onnx::{MultiTokenHead, Propagation};
 use crate::graphs::pack::Pack;
 use crate::graphs::{Prefix, TokenId};
 use crate::page::Source;
@@ -114,6 +116,10 @@ impl Family {
 
     /// The picture is the reference processor's, the features and the prompt are the reference model's; the prefix then.
     fn prefix(&self) -> Prefix {
+        self.prefix_after(&|_, _| None)
+    }
+
+    fn prefix_after(&self, propagation: Propagation<'_>) -> Prefix {
         let (planes, channel) = self.planes();
         let difference = largest_difference(planes, channel, self.rule(), &self.pixels);
         assert!(difference <= 1.01, "pixels differ by {difference} of 255");
@@ -124,7 +130,7 @@ impl Family {
         let far = features.values.iter().zip(&self.expected.features).map(|(a, b)| (a - b).abs());
         let far = far.fold(0.0, f32::max);
         assert!(far <= 1e-4, "features differ by {far}");
-        self.pack.prompt_graph(1).unwrap().run(&self.prompt, &features).unwrap()
+        self.pack.prompt_graph(1).unwrap().run(&self.prompt, &features, propagation).unwrap()
     }
 
     /// The page with the reference's own pixels: what follows is compared to 1e-4, a step of 1/255 is more than that.
@@ -176,7 +182,7 @@ fn assert_written(kept: &[KeptToken], written: &Written, what: &str) -> usize {
 
 fn writes_what_the_reference_writes(name: &str) {
     let family = family(name);
-    let settings = LoopSettings { max_trunk_tokens: 64, max_branches: 0, ..LoopSettings::default() };
+    let settings = without_branches();
     let decoding = family.decode(family.prefix(), PageDrafts::default(), &settings);
     let copied = family.decode_with_copy(family.prefix(), &settings);
     assert_eq!(copied.trunk, decoding.trunk, "a copy of the prefix changes nothing");
@@ -218,12 +224,65 @@ fn the_multi_token_head_drafts_what_the_reference_drafts_and_changes_no_token() 
         assert!((own - reference).abs() <= 1e-4, "{own} {reference}");
     }
     let guesses = GuessSettings { head: true, ngram: true };
-    let settings = LoopSettings { max_trunk_tokens: 64, max_branches: 0, guesses, ..LoopSettings::default() };
+    let settings = LoopSettings { guesses, ..without_branches() };
     let decoding = family.decode(family.prefix(), PageDrafts::default(), &settings);
     let prompt = family.pack.grammar.trunk_prompt().len();
     assert_written(&decoding.trunk[prompt..], &family.expected.greedy, "with a head");
     let asked = decoding.stats.guesses.get(&Guesser::Head).map_or(0, |count| count.proposed);
     assert!(asked > 0, "the head was never asked");
+}
+
+fn sees_the_same_page_through_two_prefill_graphs(name: &str) {
+    let family = family(name);
+    let (whole, text) = (family.prefix(), family.pack.manifest.extras.prefix_text);
+    let at = |rate: f32| family.prefix_after(&|saliency, len| propagated(saliency, len, rate, text));
+    assert_eq!(at(1.0), whole, "{name}: rate 1 is off");
+    let all = family.prefix_after(&|_, len| Some((0..len as u32).collect()));
+    assert_eq!((&all.keys, &all.values), (&whole.keys, &whole.values), "{name}: all positions by choice");
+    let half = at(0.5);
+    let first = family.pack.manifest.extras.tsp_layer.unwrap() + 1;
+    assert_eq!(half.kept(first - 1), None);
+    let kept = half.kept(first).unwrap();
+    assert_eq!(kept.len(), (whole.len - text).div_ceil(2) + text, "{name}");
+    assert_eq!(kept[kept.len() - text..], ((whole.len - text) as u32..whole.len as u32).collect::<Vec<_>>());
+    assert_eq!(half.keys[..first], whole.keys[..first], "{name}: the lower layers hold everything");
+    let decoding = family.decode(half, PageDrafts::default(), &without_branches());
+    assert!(decoding.trunk.len() > 1, "{name}: nothing was written");
+}
+
+#[test]
+fn token_selective_propagation_works_with_published_packs() {
+    for name in ["hpd", "olmocr", "doctags"] {
+        sees_the_same_page_through_two_prefill_graphs(name);
+    }
+}
+
+fn without_branches() -> LoopSettings {
+    LoopSettings { max_trunk_tokens: 64, max_branches: 0, ..LoopSettings::default() }
+}
+
+/// Fixation on everything changes no token; on less, a step reads less of the page.
+fn looks_at_less_with_fixation(name: &str) {
+    let family = family(name);
+    let text_tail = family.pack.manifest.extras.prefix_text;
+    let fixation = |tau, max_share| {
+        let settings = FixationSettings { text_tail, max_share, ..FixationSettings::new(tau) };
+        LoopSettings { fixation: Some(settings), ..without_branches() }
+    };
+    let run = |settings: &LoopSettings| family.decode(family.prefix(), PageDrafts::default(), settings);
+    let whole = run(&without_branches());
+    let read = |decoding: &PageDecoding| decoding.stats.prefix_read / decoding.stats.calls as f64;
+    let ids = |decoding: &PageDecoding| decoding.trunk.iter().map(|token| token.id).collect::<Vec<_>>();
+    assert_eq!(ids(&run(&fixation(1.0, 1.0))), ids(&whole), "{name}: fixation on everything");
+    let less = run(&fixation(0.1, 1.0));
+    assert!(less.trunk.len() > 8 && read(&less) < 0.9 * read(&whole), "{name}: {}", read(&less));
+}
+
+#[test]
+fn fixation_works_with_published_packs() {
+    for name in ["hpd", "olmocr", "doctags", "padoc"] {
+        looks_at_less_with_fixation(name);
+    }
 }
 
 #[test]
@@ -236,9 +295,20 @@ fn branches_that_see_their_fork_write_what_the_reference_writes_after_it() {
     branches_write_what_the_reference_writes("padoc");
 }
 
-/// The trunk is drafted and trusted; the branches are written by the model alone.
+/// The trunk is drafted and trusted; the branches are written by the model alone. With retention at rate 1 they write the same, below
+/// it they read less of the page.
 fn branches_write_what_the_reference_writes(name: &str) {
     let family = family(name);
+    let text_tail = family.pack.manifest.extras.prefix_text;
+    let retention = |rate| RetentionSettings { text_tail, max_share: 1.0, ..RetentionSettings::new(rate) };
+    let whole = branches_written(&family, None, name);
+    branches_written(&family, Some(retention(1.0)), &format!("{name}, retention 1"));
+    let decoding = decode_branches(&family, Some(retention(0.05)));
+    let read = |decoding: &PageDecoding| decoding.stats.prefix_read / decoding.stats.calls as f64;
+    assert!(read(&decoding) < 0.9 * read(&whole), "{} {}", read(&decoding), read(&whole));
+}
+
+fn decode_branches(family: &Family, retention: Option<RetentionSettings>) -> PageDecoding {
     let branches = family.expected.branches.as_ref().unwrap();
     let draft = |(at, &id): (usize, &TokenId)| DraftToken {
         id,
@@ -256,16 +326,23 @@ fn branches_write_what_the_reference_writes(name: &str) {
     let settings = LoopSettings {
         acceptance: AcceptanceRule::Trust(TrustThresholds::new(|_, _| always)),
         max_tokens: 64,
+        retention,
         ..LoopSettings::default()
     };
     let drafts = PageDrafts { trunk, content: BTreeMap::new(), ..PageDrafts::default() };
-    let decoding = family.decode(family.prefix(), drafts, &settings);
+    family.decode(family.prefix(), drafts, &settings)
+}
+
+fn branches_written(family: &Family, retention: Option<RetentionSettings>, name: &str) -> PageDecoding {
+    let branches = family.expected.branches.as_ref().unwrap();
+    let decoding = decode_branches(family, retention);
     assert_eq!(decoding.branches.len(), branches.written.len());
     assert!(decoding.stats.steps < 70, "branches run side by side: {} steps", decoding.stats.steps);
     let prompt = family.pack.grammar.trunk_prompt().len();
     for (branch, expected) in decoding.branches.iter().zip(&branches.written) {
         assert_eq!(branch.fork_index, expected.fork + prompt);
-        let what = format!("the branch of the fork at {}", expected.fork);
+        let what = format!("{name}: the branch of the fork at {}", expected.fork);
         assert!(assert_written(&branch.tokens, &expected.written, &what) >= 32, "{what}: a tie");
     }
+    decoding
 }
