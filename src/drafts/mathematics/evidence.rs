@@ -9,6 +9,9 @@ use super::symbols::{accent, closing, is_binary, is_closing, is_function, is_lar
 use crate::lines::rtl_share;
 use crate::page::{Glyph, Word};
 
+/// Letters of a word that is one, whatever fonts it takes them from.
+const LEAST_WORD: usize = 5;
+
 /// Scripts are at least this far from the baseline of their letter, em.
 const SCRIPT_SHIFT: f32 = 0.1;
 
@@ -39,6 +42,8 @@ pub(super) fn role(word: &Word, glyphs: &[Glyph], place: Range<usize>, slanted: 
         |at: usize| matches!(plain(&glyphs[at]).0, '\0'..='\u{1f}' | '\u{fffd}' | '\u{e000}'..='\u{f8ff}');
     if place.is_empty() || place.clone().any(unknown) || rtl_share(&word.text) > 0.0 {
         Role::Text
+    } else if is_word_with_foreign_letters(word, &glyphs[place.clone()]) {
+        Role::Text
     } else if place.clone().any(|at| is_evidence(glyphs, at)) {
         Role::Formula
     } else if is_function(&word.text) || { place }
@@ -48,6 +53,16 @@ pub(super) fn role(word: &Word, glyphs: &[Glyph], place: Range<usize>, slanted: 
     } else {
         Role::Text
     }
+}
+
+/// A word of letters some of which come from a font of symbols: ligatures of old fonts do.
+fn is_word_with_foreign_letters(word: &Word, glyphs: &[Glyph]) -> bool {
+    let foreign = glyphs.iter().filter(|g| is_mathematical(&g.font)).count();
+    let level = glyphs.iter().all(|g| (g.baseline - glyphs[0].baseline).abs() < SCRIPT_SHIFT * g.size);
+    word.text.chars().count() >= LEAST_WORD
+        && word.text.chars().all(|c| c.is_ascii_alphabetic() || ".,;:-".contains(c))
+        && level
+        && 2 * foreign < glyphs.len()
 }
 
 /// An italic letter that may be a variable: alone, or one of a few that are multiplied; or a bold letter that stands alone.

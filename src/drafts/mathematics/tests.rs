@@ -202,6 +202,15 @@ fn formulas_in_running_text_become_words_and_leave_the_punctuation() {
     );
 }
 
+#[test]
+fn a_ligature_from_a_font_of_symbols_is_no_formula() {
+    let (words, mut glyphs) = line("the difference between");
+    let ligature: Vec<usize> = (0..glyphs.len()).filter(|&k| glyphs[k].character == 'f').collect();
+    ligature.iter().for_each(|&k| glyphs[k].font = "cmmi10".into());
+    assert_eq!(ligature.len(), 2);
+    assert!(write_inline(&words, &glyphs, &Rules::default()).iter().all(|w| w.latex.is_none()));
+}
+
 proptest! {
     #[test]
     fn no_character_of_running_text_is_lost(parts in prop::collection::vec("[a-z(),.=_0-9]{1,7}", 1..12)) {
