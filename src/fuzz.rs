@@ -8,17 +8,19 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use crate::batch::pages::PageRanges;
+use crate::characters::acts_on_terminals;
 use crate::decode::protocol::{DraftToken, KeptToken, TrustThreshold, TrustThresholds};
 use crate::decode::{AcceptanceRule, Proposal, Scores, verify};
-use crate::document::{PageContext, assemble, page_markdown, page_text, printed_area};
+use crate::document::{PageContext, PageStatus, assemble, page_markdown, page_text, printed_area};
 use crate::geometry::Rect;
-use crate::graphs::manifest::{ContentFormat, Manifest, tests as manifest_tests};
+use crate::graphs::manifest::{ContentFormat, Manifest, RegionForm, tests as manifest_tests};
 use crate::page::{Kind, Markup, Region, Source, StopReason};
 use crate::reader::PageOutput;
 use crate::settings::OutputSettings;
 use crate::tokens::content::read_region;
 use crate::tokens::formats;
 use crate::tokens::grammar::{Grammar, tests as grammar_tests};
+use crate::tokens::pages::read_page;
 use crate::tokens::trunk::{TrunkDraft, read_head};
 use crate::tokens::vocabulary::tests as vocabulary_tests;
 use crate::vision::PixelMapping;
@@ -154,6 +156,7 @@ fn written(regions: &[Region]) -> (String, String) {
         figures: false,
     };
     let mut page = PageOutput::failed(1, String::new()).page;
+    page.status = PageStatus::Ok;
     page.elements = assemble(1, regions, &context);
     let settings = OutputSettings::default();
     (page_markdown(&page, &settings), page_text(&page, &settings))
@@ -194,46 +197,102 @@ fn whatever_tokens_a_model_writes_they_become_regions() {
     });
 }
 
-#[test]
-fn no_markup_of_a_model_panics_or_brings_its_own_html() {
-    let piece = prop_oneof![
+/// What Markdown, HTML or a terminal would act on.
+fn hostile() -> impl Strategy<Value = String> {
+    prop_oneof![
         "<(table|tr|td|th|/td|/tr|/table|thead|script|img|b|!--)",
         "( rowspan=| colspan=\"| onerror=| href=\")[0-9]{0,20}",
         "[>\"'&;#|`$\\\\*_~\\[\\]()!-]{1,4}",
-        "(\n\n|\n|```|\\$\\$|\\|---\\||-->|javascript:|&#x3c;|&lt;)",
+        "(\n\n|\n|```|\\$\\$|\\|---\\||-->|javascript:|&#x3c;|&lt;|&#27;|&#x202e;|\u{1b}\\[|\u{9b}|\u{202e})",
         "\\PC{0,6}",
         "[a-z ]{1,8}",
-    ];
-    let text = prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat());
+    ]
+}
+
+/// Nothing in what is written of a page can act.
+fn check_harmless((markdown, text): &(String, String)) -> Result<(), TestCaseError> {
+    let acting = |c: char| acts_on_terminals(c) && !matches!(c, '\n' | '\t');
+    prop_assert!(!markdown.contains(acting) && !text.contains(acting), "{:?}", markdown);
+    let (outside, closed) = outside_of_code(markdown);
+    prop_assert!(closed, "{}", markdown);
+    let outside = outside.to_lowercase();
+    for acting in ["<script", "<img", "<a ", "onerror=\">", "<!--"] {
+        prop_assert!(!outside.contains(acting), "{}", markdown);
+    }
+    for line in outside.lines() {
+        let before = line.find("](javascript:").map_or("", |at| &line[..at]);
+        prop_assert!(!before.contains('[') || before.ends_with('\\'), "{}", markdown);
+    }
+    Ok(())
+}
+
+#[test]
+fn no_markup_of_a_model_panics_or_brings_its_own_html() {
+    let text =
+        prop::collection::vec(hostile(), 0..40).prop_map(|pieces| formats::printable(&pieces.concat()));
     fuzz((text, kinds(), 0usize..4), |(text, kind, form)| {
         let markup = [Markup::Text, Markup::Markdown, Markup::Html, Markup::Latex][form](text);
-        let (markdown, _) = written(&[region(kind, Some(markup))]);
-        let outside = outside_of_code(&markdown).to_lowercase();
-        for acting in ["<script", "<img", "<a ", "onerror=\">"] {
-            prop_assert!(!outside.contains(acting), "{}", markdown);
-        }
-        for line in outside.lines() {
-            let before = line.find("](javascript:").map_or("", |at| &line[..at]);
-            prop_assert!(!before.contains('[') || before.ends_with('\\'), "{}", markdown);
-        }
-        Ok(())
+        check_harmless(&written(&[region(kind, Some(markup))]))
     });
 }
 
-/// Lines that stand in no fenced block.
-fn outside_of_code(markdown: &str) -> String {
-    let mut fence: Option<usize> = None;
+#[test]
+fn no_page_that_a_model_writes_panics_or_brings_its_own_html() {
+    let tag = prop_oneof![
+        "</?(doctag|text|title|section_header_level_[0-9]{1,2}|page_header|page_footer|picture|chart|smiles|form)>",
+        "</?(list_item|ordered_list|unordered_list|caption|footnote|formula|code|reference|checkbox_selected)>",
+        "</?(otsl|table|document_index|fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>",
+        "<(fcel|lcel|ucel|xcel|nl)>",
+        "<loc_(-?[0-9]{1,4}|9{30}|nan|inf|1e9)>",
+        "<_[A-Za-z+#]{1,6}_>",
+        "(---\n|is_rotation_valid: False\n|rotation_correction: 90\n|# |- |1. )",
+    ];
+    let piece = prop_oneof![2 => tag, 1 => hostile()];
+    let text = prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat());
+    let forms = prop::sample::select(vec![
+        RegionForm::Doctags,
+        RegionForm::Doctags,
+        RegionForm::Markdown,
+        RegionForm::FrontMatterMarkdown,
+    ]);
+    let sizes = (0f32..5000.0, 0f32..5000.0);
+    fuzz((text, forms, sizes, 0u32..1200), |(text, form, size, grid)| {
+        let page = read_page(&text, form, size, grid, StopReason::End);
+        let written_length =
+            page.regions.iter().map(|region| format!("{:?}", region.markup).len()).sum::<usize>();
+        prop_assert!(written_length <= 40 * (text.len() + 40), "{} of {}", written_length, text);
+        for region in &page.regions {
+            let b = region.bbox;
+            prop_assert!(
+                b.x0 <= b.x1 && b.y0 <= b.y1 && b.x1 <= size.0 + 0.01 && b.y1 <= size.1 + 0.01,
+                "{:?}",
+                b
+            );
+        }
+        check_harmless(&written(&page.regions))
+    });
+}
+
+/// Lines that stand in no fenced block, and whether all blocks are closed.
+fn outside_of_code(markdown: &str) -> (String, bool) {
+    let mut fence: Option<(char, usize)> = None;
     let mut out = String::new();
     for line in markdown.lines() {
-        let ticks = line.bytes().take_while(|b| *b == b'`').count();
+        let line = line.trim_start();
+        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~')).unwrap_or('`');
+        let length = line.chars().take_while(|c| *c == mark).count();
         match fence {
-            Some(length) if ticks >= length && line.trim_end().len() == ticks => fence = None,
+            Some(open) if mark == open.0 && length >= open.1 && line.trim_end().len() == length => {
+                fence = None
+            }
             Some(_) => {}
-            None if ticks >= 3 => fence = Some(ticks),
+            None if length >= 3 && (mark == '~' || !line[length..].contains('`')) => {
+                fence = Some((mark, length))
+            }
             None => out.extend([line, "\n"]),
         }
     }
-    out
+    (out, fence.is_none())
 }
 
 #[test]

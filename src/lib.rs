@@ -32,6 +32,9 @@ pub mod pdf;
 /// Everything that proposes what stands on a page; nothing in here decides what the model accepts.
 pub mod drafts;
 
+/// Characters that act on terminals and on the direction of text.
+pub mod characters;
+
 /// Words -> text lines -> chunks.
 pub mod lines;
 

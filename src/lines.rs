@@ -102,6 +102,14 @@ pub fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}')
 }
 
+/// Is this a character of a script that writes words without spaces between them: Thai, Lao, Burmese, Khmer?
+pub fn is_spaceless(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
+}
+
+/// This many times as high as wide, a line of several characters stands: it runs from top to bottom.
+pub const STANDING: f32 = 1.5;
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

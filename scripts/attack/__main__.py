@@ -30,6 +30,7 @@ def arguments():
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/debug/docparse")
     parser.add_argument("--count", type=int, default=2000, help="mutated files, beside the bombs")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bombs", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--limit", type=int, default=3600, help="seconds after which the run counts as hanging")
     parser.add_argument("--keep", type=pathlib.Path, help="folder to leave files and output in")
     parser.add_argument("options", nargs="*", help=f"options of `docparse convert` [default: {' '.join(QUICK)}]")
@@ -42,9 +43,9 @@ def seeds():
     return [(path.suffix, path.read_bytes()) for path in files if path.stat().st_size]
 
 
-def write_files(folder, count, seed):
+def write_files(folder, count, seed, bombs):
     names = []
-    for name, data in all_bombs():
+    for name, data in all_bombs() if bombs else ():
         (folder / name).write_bytes(data)
         names.append(name)
     good, source = seeds(), random.Random(seed)
@@ -82,7 +83,7 @@ def main():
         base = options.keep or pathlib.Path(temporary)
         files, out = base / "files", base / "out"
         files.mkdir(parents=True)
-        names = write_files(files, options.count, options.seed)
+        names = write_files(files, options.count, options.seed, options.bombs)
         command = [options.program, "convert", files, "-o", out, "-q", *(options.options or QUICK)]
         begun = time.monotonic()
         try:

@@ -102,12 +102,14 @@ impl Inputs {
         };
         for name in entries {
             let (path, relative) = (directory.join(&name), below.join(&name));
-            // A link that leads nowhere is nothing to convert.
-            let Ok(metadata) = std::fs::metadata(&path) else { continue };
-            if metadata.is_dir() {
-                self.search(&path, &relative, visited);
-            } else if metadata.is_file() && is_convertible(&path) {
-                self.files.push(InputFile { name: path.clone(), path, relative });
+            match std::fs::metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => self.search(&path, &relative, visited),
+                Ok(metadata) if metadata.is_file() && is_convertible(&path) => {
+                    self.files.push(InputFile { name: path.clone(), path, relative });
+                }
+                // A link that leads nowhere, or a file that went away.
+                Err(error) if is_convertible(&path) => self.unreadable.push((path, error)),
+                _ => {}
             }
         }
     }
@@ -167,7 +169,8 @@ mod tests {
         let inputs = expand(&[InputArgument::Path(root.to_path_buf())], &mut io::empty()).unwrap();
         assert_eq!(found(root, &inputs), ["a.png", "b/deep/x.tiff", "b/y.jpeg", "odd?.pdf", "z.PDF"]);
         assert_eq!(inputs.files[1].relative, Path::new("b/deep/x.tiff"));
-        assert!(inputs.unreadable.is_empty());
+        let unreadable: Vec<&Path> = inputs.unreadable.iter().map(|(path, _)| path.as_path()).collect();
+        assert_eq!(unreadable, [root.join("broken.pdf")]);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::args::{DiffArguments, MessageArguments};
 use super::exit::Outcome;
-use super::report::{Report, counted, escaped, escaped_json, print};
+use super::report::{Report, counted, escaped, print};
 use crate::batch::compare::{ChangedPage, Compared, ElementChange, PageChange, PageDifference, compare};
+use crate::characters::escaped_json;
 use crate::document::ElementKind;
 
 /// Runs `diff`. Exit code 0: the same; 1: not the same. Every page is printed as it is found.
@@ -44,7 +45,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Outcome {
 }
 
 fn object(page: &ChangedPage) -> String {
-    escaped_json(&serde_json::to_string(page).expect("these are plain data")) + "\n"
+    escaped_json(serde_json::to_string(page).expect("these are plain data")) + "\n"
 }
 
 fn summary(compared: &Compared) -> String {

@@ -13,6 +13,7 @@ use super::args::{LogFormat, MessageArguments};
 use super::exit::Outcome;
 use super::log;
 use crate::batch::journal::{PageRecord, Record, Summary};
+use crate::characters::{acts_on_terminals, escaped_json};
 use crate::document::PageStatus;
 
 /// What stderr is used for.
@@ -48,7 +49,7 @@ impl Terminal {
 
     pub(super) fn object(&self, value: &impl serde::Serialize) {
         let line = serde_json::to_string(value).expect("records are plain data");
-        self.line(&escaped_json(&line));
+        self.line(&escaped_json(line));
     }
 
     pub(super) fn labelled(&self, label: Label, message: &str) {
@@ -264,28 +265,11 @@ pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Control characters, and the characters that turn the direction of text, would let a file's name or text act on a terminal.
-fn acts_on_terminals(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
-}
-
 /// `text` on one line, with what acts on a terminal written out: `\n`, `\u{1b}`.
 pub(super) fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if acts_on_terminals(c) {
             out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-        out
-    })
-}
-
-/// The same for a line of JSON, which stays JSON.
-pub(super) fn escaped_json(line: &str) -> String {
-    line.chars().fold(String::with_capacity(line.len()), |mut out, c| {
-        if acts_on_terminals(c) {
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);
         }
@@ -337,10 +321,6 @@ mod tests {
     #[test]
     fn what_acts_on_a_terminal_is_written_out() {
         assert_eq!(escaped("a\x1b[31m\nb\u{9b}\u{202e}é"), "a\\u{1b}[31m\\nb\\u{9b}\\u{202e}é");
-        let line = escaped_json(&json!({ "file": "a\u{9b}\u{202e}\x1b\nb" }).to_string());
-        assert!(line.is_ascii(), "{line}");
-        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(read["file"], "a\u{9b}\u{202e}\x1b\nb");
     }
 
     #[test]

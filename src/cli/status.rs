@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::args::{MessageArguments, StatusArguments};
 use super::exit::Outcome;
-use super::report::{Report, counted, escaped, escaped_json, print};
+use super::report::{Report, counted, escaped, print};
 use crate::batch::status::{FileState, FileStatus, RunState, Status};
+use crate::characters::escaped_json;
 
 /// Runs `status`.
 pub(super) fn status(arguments: &StatusArguments) -> Outcome {
@@ -85,7 +86,7 @@ fn object(status: &Status) -> String {
         },
         "files": status.files,
     });
-    escaped_json(&whole.to_string()) + "\n"
+    escaped_json(whole.to_string()) + "\n"
 }
 
 fn text(status: &Status) -> String {

@@ -1,6 +1,8 @@
 //! Text -> Markdown and HTML that means just this text. Only what would change the meaning is escaped.
 
+use crate::characters::acts_on_terminals;
 use crate::document::composed::{Composed, FormulaSpan, LinkSpan};
+use crate::document::markup::inert;
 use crate::page::Link;
 
 /// Where in a text a Markdown block begins: what opens a list, a heading or a quotation counts only there.
@@ -59,7 +61,9 @@ fn html_mark(c: char) -> Mark<'static> {
     }
 }
 
+/// An attribute's value; an empty line would end the HTML that stands in Markdown.
 fn attribute(text: &str) -> String {
+    let text: String = text.chars().filter(|&c| !acts_on_terminals(c)).collect();
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -99,7 +103,7 @@ fn target(uri: &str) -> String {
             '<' => out.push_str("%3C"),
             '>' => out.push_str("%3E"),
             '\\' => out.push_str("%5C"),
-            c if c.is_control() || c.is_whitespace() => {}
+            c if acts_on_terminals(c) || c.is_whitespace() => {}
             c => out.push(c),
         }
     }
@@ -128,7 +132,7 @@ fn written(
             Mark::Plain => out.push(c),
             Mark::Backslash => out.extend(['\\', c]),
             Mark::As(text) => out.push_str(text),
-            Mark::Formula(latex) => out.extend(["$", latex, "$"]),
+            Mark::Formula(latex) => out.extend(["$", &inert(latex), "$"]),
         }
         if let Some((span, uri)) = next
             && span.end == at + 1
@@ -344,6 +348,8 @@ mod tests {
         let links = [link("https://a.org/x (1)")];
         assert_eq!(inline(&text, &links, BlockStart::At(0)), "see [here](https://a.org/x%20%281%29) now");
         assert_eq!(html(&text, &links), "see <a href=\"https://a.org/x (1)\">here</a> now");
+        let lines = [link("https://a.org/\n\n[c](javascript:x)\u{202e}")];
+        assert_eq!(html(&text, &lines), "see <a href=\"https://a.org/[c](javascript:x)\">here</a> now");
         assert_eq!(inline(&text, &[link("javascript:x")], BlockStart::At(0)), "see here now");
         assert_eq!(inline(&text, &[], BlockStart::At(0)), "see here now");
     }

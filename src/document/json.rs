@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::characters::escaped_json;
 use crate::document::{Element, Page};
 use crate::geometry::Rect;
 
@@ -130,9 +131,9 @@ pub(crate) fn page_fields(page: &Page) -> Vec<(&'static str, String)> {
     out
 }
 
-/// JSON on one line.
+/// JSON on one line, with nothing in it that acts on a terminal.
 pub(crate) fn compact(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("these types have string keys and no failing parts")
+    escaped_json(serde_json::to_string(value).expect("these types have string keys and no failing parts"))
 }
 
 /// Two decimals; what is no number becomes 0.

@@ -1,5 +1,6 @@
 //! Markdown that models write -> blocks. Only the forms that published models use; the rest stays a paragraph.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -165,15 +166,26 @@ pub(crate) fn latex(source: &str) -> String {
         }
     }
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
-    let source = lines.join("\n").replace("$$", "");
-    // A space after `<` means nothing in a formula, and no reader takes it for a tag.
-    let mut parts = source.split('<');
+    inert(&lines.join("\n").replace("$$", "")).lines().map(unfenced).collect::<Vec<_>>().join("\n")
+}
+
+/// LaTeX in which a reader of Markdown finds no tag and no link. Spaces mean nothing in a formula.
+pub(crate) fn inert(latex: &str) -> String {
+    let mut parts = latex.split('<');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         out.push_str(if part.starts_with(opens_tag) { "< " } else { "<" });
         out.push_str(part);
     }
-    out
+    out.replace("](", "] (")
+}
+
+/// A line of LaTeX that opens no block of code: an empty group sets nothing.
+fn unfenced(line: &str) -> Cow<'_, str> {
+    match fence(line.trim_start()) {
+        Some(_) => format!("{{}}{}", line.trim_start()).into(),
+        None => line.into(),
+    }
 }
 
 /// Closes no bracket before a target that a reader may not follow, as is left of links in links.
@@ -266,6 +278,8 @@ mod tests {
     fn latex_loses_its_marks() {
         assert_eq!(latex(" $$ a \n\n b $$ "), "a\n b");
         assert_eq!((latex("\\[x\\]"), latex("a $$ b")), ("x".into(), "a  b".into()));
+        assert_eq!(latex("a\n ```\n~~~x\n~~y"), "a\n{}```\n{}~~~x\n~~y");
+        assert_eq!(latex("[a](javascript:x)"), "[a] (javascript:x)");
     }
 
     proptest! {

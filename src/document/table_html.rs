@@ -1,5 +1,6 @@
 //! HTML tables that models write -> cells. Everything but cells, spans and text is dropped.
 
+use crate::characters::acts_on_terminals;
 use crate::document::composed::Composed;
 use crate::document::grid::GridCell;
 use crate::page::Source;
@@ -109,7 +110,9 @@ fn entity(name: &str) -> Option<char> {
                 Some(hex) => u32::from_str_radix(hex, 16),
                 None => digits.parse(),
             };
-            char::from_u32(code.ok()?)?
+            char::from_u32(code.ok()?)
+                .map(|c| if c.is_whitespace() { ' ' } else { c })
+                .filter(|&c| !acts_on_terminals(c))?
         }
     })
 }

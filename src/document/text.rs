@@ -6,7 +6,7 @@ use unicode_bidi::{BidiClass, bidi_class};
 
 use crate::document::Line;
 use crate::document::composed::Composed;
-use crate::lines::{hull_of, is_cjk, line_indices, rtl_share};
+use crate::lines::{hull_of, is_cjk, is_spaceless, line_indices, rtl_share};
 use crate::page::{Source, Word};
 
 /// Text lines, top to bottom; the words of each from left to right.
@@ -77,7 +77,7 @@ impl Writer {
         let (Some(last), Some(first)) = (back.next(), after.chars().next()) else { return Joint::Nothing };
         let before_last = back.next().unwrap_or(' ');
         let after_letter = before_last.is_alphabetic();
-        if is_cjk(last) && is_cjk(first) {
+        if is_cjk(last) && is_cjk(first) || is_spaceless(last) && is_spaceless(first) {
             return Joint::Nothing;
         }
         if last == SOFT_HYPHEN {
@@ -303,8 +303,9 @@ mod tests {
     }
 
     #[test]
-    fn chinese_lines_join_without_spaces() {
+    fn chinese_and_thai_lines_join_without_spaces() {
         assert_eq!(text_of(&set(&["这是一", "个句子"])), "这是一个句子");
+        assert_eq!(text_of(&set(&["ของ", "ประเทศ ลาว"])), "ของประเทศ ลาว");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::recognise::{ReadChar, Reading};
 use crate::geometry::Rect;
+use crate::lines::STANDING;
 use crate::page::Word;
 use crate::raster::Raster;
 use crate::raster::quad::Quad;
@@ -10,9 +11,6 @@ use crate::raster::quad::Quad;
 const LEAST_CONFIDENCE: f32 = 0.5;
 /// Share of a detected line's height that growing its box added above, and below.
 const MARGIN: f32 = 0.18;
-
-/// This many times as high as wide, a line stands: it runs from top to bottom.
-const STANDING: f32 = 1.5;
 
 /// Does the line run from top to bottom?
 pub(crate) fn is_standing(quad: &Quad) -> bool {

@@ -8,8 +8,10 @@ use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::characters::acts_on_terminals;
 use crate::geometry::Rect;
 use crate::page::{Source, Word};
+use crate::pdf::confine;
 use crate::raster::Raster;
 
 /// Mean confidence below which tesseract's reading is no better than none.
@@ -18,8 +20,8 @@ const LEAST_CONFIDENCE: f32 = 0.5;
 const SURE_SCRIPT: f32 = 5.0;
 /// Height of the strip of a page on which scripts are tried, px: some lines.
 const STRIP: usize = 320;
-/// Characters of a script without spaces that stand nearer than this, in heights of the line, belong together.
-const NEAR: f32 = 0.25;
+/// Address space that the program may take, MiB: as much as the process that looks into files.
+const MOST_MEMORY: u32 = 4096;
 /// What the program may answer: a page of words is some hundred kB.
 const MOST_OUTPUT: u64 = 32 << 20;
 
@@ -105,8 +107,8 @@ pub(crate) fn read_page(
 }
 
 fn read(raster: &Raster, language: &str, deadline: Option<Instant>) -> Option<Vec<Word>> {
-    let command = tesseract(&["-l", language, "--psm", "3", "tsv"]);
-    Some(words_of_table(&output(command, Some(portable_pixmap(raster)), deadline)?))
+    let command = tesseract(&["-l", language, "--psm", "3", "tsv", "txt"]);
+    Some(words_of(&output(command, Some(portable_pixmap(raster)), deadline)?))
 }
 
 /// Mean over the characters; 0 without any.
@@ -199,7 +201,7 @@ impl<'a> Row<'a> {
         let number_of = |field: &str| field.parse().ok().filter(|value: &f32| value.is_finite());
         let (left, top) = (number_of(left)?, number_of(top)?);
         let (width, height, confidence) = (number_of(width)?, number_of(height)?, number_of(confidence)?);
-        let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
+        let text: String = text.chars().filter(|&c| shows(c)).collect();
         (!text.is_empty() && confidence >= 0.0).then_some(Row {
             line: [block, paragraph, number],
             bbox: Rect::new(left, top, left + width.max(0.0), top + height.max(0.0)),
@@ -209,19 +211,19 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The words of the program's TSV, the characters of scripts without spaces put together.
-fn words_of_table(table: &str) -> Vec<Word> {
+/// The words of what the program wrote: its table, and its text, which alone tells where spaces stand. The table parts scripts
+/// without spaces into characters or syllables.
+fn words_of(answer: &str) -> Vec<Word> {
+    let (table, text): (Vec<&str>, Vec<&str>) = answer.lines().partition(|line| line.contains('\t'));
+    let mut spaces = Spaces(&text.join("\n"));
     let mut words: Vec<Word> = Vec::new();
-    let (mut line, mut place, mut begun) = (0, None, LineSoFar::default());
-    for Row { line: here, bbox, confidence, text } in table.lines().skip(1).filter_map(Row::of) {
-        if place.is_some_and(|place| place != here) {
-            line += 1;
-            begun = LineSoFar::default();
-        }
+    let (mut line, mut place) = (0, None);
+    for Row { line: here, bbox, confidence, text } in table.into_iter().skip(1).filter_map(Row::of) {
+        let begins = place.is_none_or(|place| place != here);
+        line += u32::from(begins && place.is_some());
         place = Some(here);
-        let goes_on = begun.goes_on_with(&text, bbox.x0);
-        begun.add(&text, &bbox);
-        if let (true, Some(word)) = (goes_on, words.last_mut()) {
+        let after_space = spaces.before(&text);
+        if let Some(word) = words.last_mut().filter(|_| !begins && !after_space) {
             word.text += &text;
             word.bbox = word.bbox.union(&bbox);
             word.size = word.bbox.height();
@@ -243,34 +245,55 @@ fn words_of_table(table: &str) -> Vec<Word> {
             latex: None,
         });
     }
+    for word in &mut words {
+        word.text = with_sara_am(&word.text);
+    }
     words
 }
 
-/// A line of the table up to a word. Tesseract parts scripts without spaces into characters.
-#[derive(Default)]
-struct LineSoFar {
-    right: f32,
-    tallest: f32,
-    /// It ends in a script without spaces.
-    spaceless: bool,
-}
+/// The rest of a text whose words are looked for in order.
+struct Spaces<'a>(&'a str);
 
-impl LineSoFar {
-    /// Does what begins at `left` belong to the word before it?
-    fn goes_on_with(&self, text: &str, left: f32) -> bool {
-        self.spaceless && text.starts_with(is_spaceless) && left - self.right < NEAR * self.tallest
-    }
-
-    fn add(&mut self, text: &str, bbox: &Rect) {
-        self.right = self.right.max(bbox.x1);
-        self.tallest = self.tallest.max(bbox.height());
-        self.spaceless = text.ends_with(is_spaceless);
+impl Spaces<'_> {
+    /// Does white space stand before this word, or is that unknown?
+    fn before(&mut self, word: &str) -> bool {
+        let rest = self.0.trim_start_matches(|c| !shows(c));
+        if let Some(after) = rest.strip_prefix(word) {
+            let space = rest.len() < self.0.len();
+            self.0 = after;
+            return space;
+        }
+        if let Some(at) = self.0.find(word) {
+            self.0 = &self.0[at + word.len()..];
+        }
+        true
     }
 }
 
-/// Thai, Lao, Burmese, Khmer.
-fn is_spaceless(c: char) -> bool {
-    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
+/// Neither white space nor a character without a form.
+fn shows(c: char) -> bool {
+    !c.is_whitespace() && !acts_on_terminals(c)
+}
+
+/// Thai whose vowel am, and the tone mark over it, is written as Thai is typed; the program reads its ring and its stroke apart.
+fn with_sara_am(text: &str) -> String {
+    const RING: char = '\u{e4d}';
+    let mut out: Vec<char> = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match (c, out.as_slice()) {
+            ('\u{e32}', [.., RING]) => {
+                out.pop();
+                out.push('\u{e33}');
+            }
+            ('\u{e32}', [.., RING, tone @ '\u{e48}'..='\u{e4b}']) => {
+                let tone = *tone;
+                out.truncate(out.len() - 2);
+                out.extend([tone, '\u{e33}']);
+            }
+            _ => out.push(c),
+        }
+    }
+    out.into_iter().collect()
 }
 
 fn tesseract(arguments: &[&str]) -> Command {
@@ -292,6 +315,10 @@ fn portable_pixmap(raster: &Raster) -> Vec<u8> {
 fn output(mut command: Command, input: Option<Vec<u8>>, deadline: Option<Instant>) -> Option<String> {
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    // Before it has seen any pixel.
+    if confine::other(&child, MOST_MEMORY).is_err() {
+        let _ = child.kill();
+    }
     let feeder = child.stdin.take().zip(input).map(|(mut stdin, bytes)| {
         // A child that ends early needs no more.
         std::thread::spawn(move || drop(stdin.write_all(&bytes)))
@@ -358,7 +385,7 @@ mod tests {
                      5\t1\t1\t1\t2\t1\t10\t30\tNaN\t18\t80\tx\n\
                      5\t1\t1\t1\t2\t1\n\
                      5\t1\t2\t1\t1\t1\t10\t60\t20\t18\t70\tعالم\n";
-        let words = words_of_table(table);
+        let words = words_of(table);
         let seen: Vec<(&str, u32, f32)> =
             words.iter().map(|w| (w.text.as_str(), w.line, w.bbox.x0)).collect();
         assert_eq!(seen, [("مرحبا", 0, 60.0), ("يا", 0, 10.0), ("عالم", 1, 10.0)]);
@@ -366,13 +393,26 @@ mod tests {
     }
 
     #[test]
-    fn characters_of_a_script_without_spaces_are_joined_where_they_stand_close() {
+    fn what_the_program_parts_is_put_together_where_its_text_has_no_space() {
         let row =
-            |word: u8, left: u8, text: &str| format!("\n5\t1\t1\t1\t1\t{word}\t{left}\t0\t9\t20\t90\t{text}");
-        let table =
-            ["head".to_owned(), row(1, 0, "ม"), row(2, 10, "น"), row(3, 40, "ก"), row(4, 50, "a")].concat();
-        let texts: Vec<String> = words_of_table(&table).into_iter().map(|w| w.text).collect();
-        assert_eq!(texts, ["มน", "ก", "a"]);
+            |word: u8, line: u8, text: &str| format!("\n5\t1\t1\t1\t{line}\t{word}\t9\t0\t9\t20\t90\t{text}");
+        let rows =
+            [row(1, 1, "กั"), row(2, 1, "ม"), row(3, 1, "ลาว"), row(4, 1, "a"), row(1, 2, "นํ้า")].concat();
+        let texts = |text: &str| -> Vec<String> {
+            words_of(&format!("head\tof it{rows}\n{text}")).into_iter().map(|w| w.text).collect()
+        };
+        assert_eq!(texts("\u{200f}กัม ลาวa\nนํ้า\n"), ["กัม", "ลาวa", "น้ำ"]);
+        assert_eq!(texts("กัx ลาวaนํ้า"), ["กั", "ม", "ลาวa", "น้ำ"]);
+        assert_eq!(texts(""), ["กั", "ม", "ลาว", "a", "น้ำ"]);
+        assert_eq!(with_sara_am("คํา"), "คำ");
+    }
+
+    #[test]
+    fn the_program_may_take_so_much_memory_and_no_more() {
+        let mut asks = Command::new("sh");
+        asks.args(["-c", "read line; ulimit -v"]);
+        let limit = output(asks, Some(b"go\n".to_vec()), None).expect("an answer");
+        assert_eq!(limit.trim(), (u64::from(MOST_MEMORY) << 10).to_string());
     }
 
     #[test]

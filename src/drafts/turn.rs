@@ -3,7 +3,8 @@
 use super::ocr::cut_line;
 use super::recognise::Reading;
 use crate::geometry::Rect;
-use crate::page::{Rules, Word};
+use crate::lines::{STANDING, is_cjk};
+use crate::page::{PageEvidence, Rules, Word};
 use crate::raster::Raster;
 use crate::raster::quad::Quad;
 
@@ -103,10 +104,41 @@ pub(crate) fn turned_rules(rules: &Rules, quarters: u8, w: f32, h: f32) -> Rules
     Rules { horizontal, vertical }
 }
 
+/// Does most of a text layer run from top to bottom?
+pub(crate) fn text_stands(words: &[Word]) -> bool {
+    let stands = |word: &&Word| {
+        word.bbox.height() > STANDING * word.bbox.width()
+            && word.text.chars().nth(1).is_some()
+            && word.text.chars().all(is_cjk)
+    };
+    let letters =
+        |words: &mut dyn Iterator<Item = &Word>| words.map(|word| word.text.chars().count()).sum::<usize>();
+    2 * letters(&mut words.iter().filter(stands)) > letters(&mut words.iter())
+}
+
+/// The page a quarter turn counter-clockwise: lines that stood, the first on the right, are lines from left to right, the first at
+/// the top. The OCR reads pictures of such pages so too.
+pub(crate) fn laid_down(page: PageEvidence) -> PageEvidence {
+    const QUARTERS: u8 = 3;
+    let (w, h) = (page.raster.width as f32, page.raster.height as f32);
+    PageEvidence {
+        raster: page.raster.turned_clockwise(QUARTERS),
+        words: turned_words(&page.words, QUARTERS, w, h),
+        // Only formulas are made from them.
+        glyphs: Vec::new(),
+        rules: turned_rules(&page.rules, QUARTERS, w, h),
+        turn: (page.turn + QUARTERS) % 4,
+        ..page
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drafts::drawn::evidence;
     use crate::drafts::recognise::ReadChar;
+    use crate::lines::lines_of;
+    use crate::lines::tests::word;
 
     fn reading(good: bool) -> Reading {
         let confidence = if good { 0.95 } else { 0.4 };
@@ -131,6 +163,21 @@ mod tests {
         let turn = result.unwrap();
         assert_eq!(turn.legible.is_some(), !quads.is_empty());
         turn.quarters
+    }
+
+    #[test]
+    fn a_page_whose_text_stands_is_read_by_columns_from_the_right() {
+        let column =
+            |text: &str, x: f32| word(text, x, 20.0, x + 10.0, 20.0 + 12.0 * text.chars().count() as f32);
+        let words = vec![column("天地玄黄", 80.0), column("宇宙", 60.0), column("Note", 60.0)];
+        assert!(text_stands(&words[..2]) && !text_stands(&words[1..]));
+        let mut page = Raster::filled(100, 200, [255; 3]);
+        page.rgb[(25 * 100 + 85) * 3..][..3].fill(0);
+        let laid = laid_down(evidence(page, words, 0.0));
+        let lines: Vec<String> = lines_of(&laid.words[..2]).iter().map(|line| line[0].text.clone()).collect();
+        assert_eq!(lines, ["天地玄黄", "宇宙"]);
+        assert_eq!((laid.turn, laid.words[0].bbox), (3, Rect::new(20.0, 10.0, 68.0, 20.0)));
+        assert!(laid.raster.pixel(25, 14)[0] == 0);
     }
 
     #[test]

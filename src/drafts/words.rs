@@ -8,7 +8,7 @@ use super::ocr::{cut_line, words_of_line};
 use super::recognise::Reading;
 use super::skew::common_slant;
 use super::tesseract::{TesseractPage, needs_tesseract};
-use super::turn::{quarter_turns, turned_rules, turned_words};
+use super::turn::{laid_down, quarter_turns, text_stands, turned_rules, turned_words};
 use super::unnamed::name_characters;
 use super::{PageWords, TextLayer, trust};
 use crate::page::{PageEvidence, Rules, Word};
@@ -56,9 +56,11 @@ enum Verdict {
     Doubtful(TextLayer),
 }
 
-/// Settles the words of a page. Without the OCR networks a text layer is taken unless its own characters are impossible.
+/// Settles the words of a page; one whose text stands is laid on its side, where its lines run from left to right. Without the OCR networks a text layer is taken unless its own characters are impossible.
 pub fn page_words(evidence: PageEvidence, nets: &mut Nets, drafters: &Drafters) -> PageWords {
     let ocr = drafters.ocr && nets.has_ocr();
+    let evidence =
+        if drafters.text_layer && text_stands(&evidence.words) { laid_down(evidence) } else { evidence };
     let mut words = if drafters.text_layer { evidence.words.clone() } else { Vec::new() };
     let verdict = judge(&evidence, &words, nets, ocr);
     if ocr && matches!(verdict, Verdict::Complete | Verdict::Partial(_)) {

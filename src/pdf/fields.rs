@@ -1,6 +1,7 @@
 //! Values of form fields that no text layer shows -> words, laid out in the field's box as a viewer would.
 
 use super::protocol::FieldText;
+use crate::characters::turns_direction;
 use crate::geometry::Rect;
 use crate::page::{Source, Word};
 
@@ -13,7 +14,7 @@ const MAX_TEXT: usize = 20_000;
 
 /// Appends the field's words, one `line` number for each line of the value.
 pub(super) fn append(field: &FieldText, scale: f32, line: &mut u32, words: &mut Vec<Word>) {
-    let text: String = field.text.chars().take(MAX_TEXT).collect();
+    let text: String = field.text.chars().filter(|&c| !turns_direction(c)).take(MAX_TEXT).collect();
     let lines: Vec<&str> = text.split(['\r', '\n']).filter(|l| !l.trim().is_empty()).collect();
     let room = field.bbox.height() / lines.len().max(1) as f32;
     let size = (FIELD_FONT_HEIGHT * scale).min(room).max(1.0);

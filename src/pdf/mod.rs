@@ -14,8 +14,8 @@
 /// The child process.
 pub mod child;
 
-/// What the child may take.
-mod confine;
+/// What child processes may take.
+pub(crate) mod confine;
 
 mod accents;
 mod extract;

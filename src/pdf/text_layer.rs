@@ -1,7 +1,8 @@
 //! Characters of a text layer -> words. Pure; all lengths in pixels of the upright raster.
 //!
 //! Gaps decide where a word ends; the spaces that pdfium makes up count only where there is some gap. Letters that a page shows
-//! in parts (TeX accents, halves of surrogate pairs) are put together, glyphs of presentation forms become letters.
+//! in parts (TeX accents, halves of surrogate pairs) are put together, glyphs of presentation forms become letters. Chinese and Japanese
+//! characters below one another are one word, which stands.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +11,28 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::accents::{self, Accent};
 use super::protocol::{Character, Font, PageReply};
+use crate::characters::turns_direction;
 use crate::geometry::Rect;
+use crate::lines::{STANDING, is_cjk, median};
 use crate::page::{Glyph, Source, Word};
 
 /// A gap wider than this share of the font height ends a word, whatever the content says.
 const GAP: f32 = 0.35;
+/// The same in lines whose letters touch: pdfium does not see the narrow spaces of some fonts.
+const GAP_OF_TOUCHING: f32 = 0.17;
+/// Letters nearer to each other than this share of their height touch.
+const TOUCHING: f32 = 0.03;
 /// The same where pdfium made up a space.
 const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
 /// Words of one text nearer to each other than this share of their height are one word, painted twice.
 const SAME_PLACE: f32 = 0.2;
 /// Characters of one word overlap vertically by more than this share of the smaller height.
 const SAME_LINE: f32 = 0.3;
+
+/// From one character of a standing line to the next below, in heights of their boxes; boxes reach from ascent to descent.
+const STEP_DOWN: std::ops::Range<f32> = 0.5..1.5;
+/// How far their centres may stand beside each other, in heights.
+const ASIDE: f32 = 0.2;
 
 /// Ascent to descent of text fonts, em (Times 1.11, Helvetica 1.12).
 const USUAL_HEIGHT: f32 = 1.1;
@@ -82,6 +94,7 @@ enum Between {
     Nothing,
     /// A space that pdfium made up.
     Guess,
+    LineEnd,
     Space,
 }
 
@@ -183,18 +196,26 @@ fn group(characters: &[Character], scale: f32) -> Vec<Open> {
     let mut words: Vec<Open> = Vec::new();
     // Whether the next character may join the last word, and what stood before it.
     let (mut joins, mut between, mut line) = (false, Between::Space, 0u32);
-    for part in parts(characters, scale) {
+    let parts = parts(characters, scale);
+    let spaced = letter_gaps(&parts);
+    for part in parts {
         match part {
             Part::LineEnd => {
                 line += 1;
-                (joins, between) = (false, Between::Space);
+                joins = false;
+                // pdfium ends the line after each character of a line that stands.
+                between = if between == Between::Space { between } else { Between::LineEnd };
             }
             Part::Space => (joins, between) = (false, Between::Space),
             Part::Guess if between == Between::Nothing => between = Between::Guess,
             Part::Guess => {}
             Part::Letters(mut piece) => {
                 (piece.line, piece.glue) = (line, between == Between::Nothing);
-                match words.last_mut().filter(|word| joins && continues(word, &piece, between)) {
+                let goes_on = |word: &&mut Open| {
+                    joins && continues(word, &piece, between, spaced[line as usize])
+                        || between != Between::Space && continues_below(word, &piece)
+                };
+                match words.last_mut().filter(goes_on) {
                     Some(word) => extend(word, &piece),
                     None => words.push(piece),
                 }
@@ -287,14 +308,50 @@ fn parts(characters: &[Character], scale: f32) -> Vec<Part> {
     out
 }
 
-fn continues(word: &Open, next: &Open, between: Between) -> bool {
+/// By line the median gap between letters that nothing stands between, as a share of their height; large where type is set spaced
+/// out.
+fn letter_gaps(parts: &[Part]) -> Vec<f32> {
+    let lines = parts.split(|part| matches!(part, Part::LineEnd));
+    let gap = |pair: &[Part]| match pair {
+        [Part::Letters(a), Part::Letters(b)] => {
+            Some((b.bbox.x0 - a.bbox.x1) / a.bbox.height().max(b.bbox.height()).max(1e-6))
+        }
+        _ => None,
+    };
+    lines.map(|line| median(line.windows(2).filter_map(gap))).collect()
+}
+
+/// Does `next` stand in the same word, where letters of this line usually are `usual` of their height apart?
+fn continues(word: &Open, next: &Open, between: Between, usual: f32) -> bool {
     let (a, b) = (word.bbox, next.bbox);
     let height = a.height().max(b.height());
     let gap = (b.x0 - a.x1).max(a.x0 - b.x1);
-    let limit = if between == Between::Guess { GAP_AT_MADE_UP_SPACE } else { GAP };
+    let touching = usual < TOUCHING && ![&word.text, &next.text].iter().any(|text| text.chars().any(is_cjk));
+    let limit = match between {
+        Between::Guess => GAP_AT_MADE_UP_SPACE,
+        _ if touching => GAP_OF_TOUCHING,
+        _ => GAP,
+    };
     word.angle == next.angle
+        && !stands(word)
         && a.overlap_y(&b) > SAME_LINE * a.height().min(b.height())
         && gap < limit * height
+}
+
+/// Does `next` stand under the one character, or the standing line, that the word is so far?
+fn continues_below(word: &Open, next: &Open) -> bool {
+    let Some(last) = word.glyphs.last().and_then(|glyph| glyph.character.bbox) else { return false };
+    let height = word.size.max(next.size);
+    let ((x, y), (next_x, next_y)) = (last.center(), next.bbox.center());
+    word.angle == next.angle
+        && (word.characters == 1 || stands(word))
+        && word.text.chars().chain(next.text.chars()).all(is_cjk)
+        && (next_x - x).abs() < ASIDE * height
+        && STEP_DOWN.contains(&((next_y - y) / height))
+}
+
+fn stands(word: &Open) -> bool {
+    word.characters > 1 && word.bbox.height() > STANDING * word.bbox.width() && word.text.chars().all(is_cjk)
 }
 
 fn extend(word: &mut Open, next: &Open) {
@@ -328,12 +385,13 @@ fn letters(character: &Character, pair: Option<u32>) -> Option<String> {
         }
         // Soft hyphen, zero-width space, byte order mark, variation selectors.
         0xad | 0x200b | 0xfeff | 0xfe00..=0xfe0f => None,
+        _ if char::from_u32(code).is_some_and(turns_direction) => None,
         // pdfium's mark for a hyphen at a line's end.
         2 => Some("-".into()),
         // No Unicode text holds these controls: they are characters of Windows' code page.
         0x80..=0x9f => Some(WINDOWS_1252[code as usize - 0x80].to_string()),
         // Ligatures, Hebrew, Arabic and vertical presentation forms.
-        0xfb00..=0xfdff | 0xfe70..=0xfeff => {
+        0xfb00..=0xfdff | 0xfe10..=0xfe19 | 0xfe30..=0xfe4f | 0xfe70..=0xfeff => {
             let plain: String = char::from_u32(code)?.nfkc().filter(|c| !c.is_whitespace()).collect();
             Some(plain)
         }
@@ -371,6 +429,10 @@ mod tests {
 
     fn texts(characters: Vec<Character>) -> Vec<(String, bool, u32)> {
         words(&page(characters)).words.into_iter().map(|w| (w.text, w.glue, w.line)).collect()
+    }
+
+    fn texts_of(characters: Vec<Character>) -> Vec<String> {
+        texts(characters).into_iter().map(|(text, ..)| text).collect()
     }
 
     #[test]
@@ -423,10 +485,43 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_gap_ends_a_word_where_letters_touch_and_none_where_they_are_spaced_out() {
+        let set = |letter_gap: f32, word_gap: f32| {
+            let mut x = 0.0;
+            let text = "oneway".char_indices().map(|(at, c)| {
+                x += if at == 3 { word_gap } else { letter_gap };
+                x += 5.0;
+                character(c as u32, x - 5.0, x)
+            });
+            texts(text.collect()).len()
+        };
+        assert_eq!((set(0.0, 2.3), set(0.0, 1.0), set(2.0, 2.3)), (2, 1, 1));
+    }
+
+    #[test]
     fn a_made_up_space_needs_a_gap() {
         let at = |x| vec![character(0x61, 0.0, 5.0), blank(0x20, true), character(0x62, x, x + 5.0)];
         assert_eq!(texts(at(5.2)), [("ab".to_owned(), false, 0)]);
         assert_eq!(texts(at(6.0)), [("a".to_owned(), false, 0), ("b".to_owned(), false, 0)]);
+    }
+
+    #[test]
+    fn characters_below_one_another_are_a_line_that_stands() {
+        let at = |code, x: f32, y: f32| Character::boxed(code, Rect::new(x, y, x + 10.0, y + 13.0));
+        // Two columns of three, the right one first; then a line across, and a word below its first character.
+        let mut text = Vec::new();
+        for (x, codes) in [(100.0, [0x5929, 0x5730, 0x3002]), (80.0, [0x7384, 0x9ec4, 0x5b87])] {
+            for (row, code) in codes.into_iter().enumerate() {
+                text.extend([at(code, x, 10.5 * row as f32), blank(10, true)]);
+            }
+        }
+        text.extend([at(0x5929, 0.0, 50.0), at(0x5730, 10.0, 50.0), blank(10, true), at(0x5929, 0.0, 62.0)]);
+        let words = words(&page(text)).words;
+        let texts: Vec<&str> = words.iter().map(|w| w.text.as_str()).collect();
+        assert_eq!(texts, ["天地。", "玄黄宇", "天地", "天"]);
+        assert_eq!(words[0].bbox, Rect::new(100.0, 0.0, 110.0, 34.0));
+        let latin = vec![at(0x61, 0.0, 0.0), blank(10, true), at(0x62, 0.0, 10.5)];
+        assert_eq!(texts_of(latin), ["a", "b"]);
     }
 
     #[test]

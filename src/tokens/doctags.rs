@@ -131,8 +131,8 @@ impl<'a> Reader<'a> {
     /// A tag within a block: a place, a cell, or one that says what the block is (the class of a picture, a language).
     fn mark(&mut self, tag: &str) {
         let Some(open) = self.open.last_mut() else { return };
-        match tag.strip_prefix("loc_").and_then(|number| number.parse::<f32>().ok()) {
-            Some(place) if open.places.len() < 4 => open.places.push(place),
+        match tag.strip_prefix("loc_").and_then(|number| number.parse::<u32>().ok()) {
+            Some(place) if open.places.len() < 4 => open.places.push((place as f32).min(self.grid)),
             Some(_) => {}
             None if otsl::is_cell(tag) => {
                 // A cell ends a caption that was left open.
@@ -249,6 +249,12 @@ mod tests {
             [(Kind::Text, text("one")), (Kind::Text, text("two")), (Kind::Title, text("three"))]
         );
         assert_eq!(read[2].1, [0.0, 0.0, 1000.0, 2000.0], "without a box it is somewhere on the page");
+    }
+
+    #[test]
+    fn boxes_stay_on_the_page() {
+        let read = read_all("<text><loc_1><loc_inf><loc_nan><loc_2><loc_4294967295><loc_-3><loc_700>a");
+        assert_eq!(read[0].1, [2.0, 8.0, 1000.0, 2000.0]);
     }
 
     #[test]

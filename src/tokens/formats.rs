@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::characters::acts_on_terminals;
 use crate::graphs::TokenId;
 use crate::graphs::manifest::ContentFormat;
 use crate::lines::is_cjk;
@@ -16,8 +17,7 @@ use super::grammar::Grammar;
 pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option<Markup> {
     let end = ids.iter().position(|&id| grammar.is_marker(id)).unwrap_or(ids.len());
     let decoded = grammar.vocabulary.decode(&ids[..end]).ok()?;
-    let text: String =
-        decoded.trim().chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    let text = printable(decoded.trim());
     let says_nothing = |nothing: &String| match nothing.strip_suffix('*') {
         Some(start) => text.starts_with(start),
         None => *nothing == text,
@@ -33,6 +33,11 @@ pub fn read(ids: &[TokenId], format: ContentFormat, grammar: &Grammar) -> Option
         ContentFormat::Html => Markup::Html(text),
         ContentFormat::Latex => Markup::Latex(without_tail(text)),
     })
+}
+
+/// A model's text without the control and direction characters that its vocabulary may hold; line ends and tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|&c| !acts_on_terminals(c) || matches!(c, '\n' | '\t')).collect()
 }
 
 /// What weak models fill formulas with when they lose their place.

@@ -4,7 +4,7 @@ use crate::geometry::Rect;
 use crate::graphs::manifest::RegionForm;
 use crate::page::{Kind, Markup, Region, StopReason};
 
-use super::doctags;
+use super::{doctags, formats};
 
 /// What a page's text says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +17,7 @@ pub struct PageText {
 
 /// Reads the text of a page of `size` (width and height, px). `grid`: largest coordinate of boxes within the text.
 pub fn read_page(text: &str, form: RegionForm, size: (f32, f32), grid: u32, stop: StopReason) -> PageText {
+    let text = &formats::printable(text);
     match form {
         RegionForm::Doctags => PageText { regions: doctags::read(text, size, grid, stop), notes: Vec::new() },
         RegionForm::FrontMatterMarkdown => {
@@ -102,6 +103,12 @@ mod tests {
         assert!(notes[0].contains("90°"), "{notes:?}");
         let upright = text.replace("valid: False", "valid: True");
         assert!(read(&upright, RegionForm::FrontMatterMarkdown).1.is_empty());
+    }
+
+    #[test]
+    fn control_characters_go() {
+        let (body, _) = read("a\u{1b}[31m\u{9b}b\r\nc\td", RegionForm::Markdown);
+        assert_eq!(body.as_deref(), Some("a[31mb\nc\td"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod archive;
 mod batch;
+mod breakout;
 mod cli;
 mod convert;
 mod documents;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::characters::turns_direction;
+
 /// `text` for use between tags and in double-quoted attributes. Control characters, which HTML has no way to write, and the
 /// characters that turn the direction of the text around them become U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
@@ -19,8 +21,7 @@ pub(super) fn push_escaped(out: &mut String, text: &str) {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if c.is_control() || turns_direction(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
