@@ -283,11 +283,11 @@ fn outside_of_code(markdown: &str) -> (String, bool) {
         let length = line.chars().take_while(|c| *c == mark).count();
         match fence {
             Some(open) if mark == open.0 && length >= open.1 && line.trim_end().len() == length => {
-                fence = None
+                fence = None;
             }
             Some(_) => {}
             None if length >= 3 && (mark == '~' || !line[length..].contains('`')) => {
-                fence = Some((mark, length))
+                fence = Some((mark, length));
             }
             None => out.extend([line, "\n"]),
         }

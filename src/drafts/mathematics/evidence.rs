@@ -40,9 +40,11 @@ pub(super) fn slanted_lines(words: &[Word], glyphs: &[Glyph]) -> HashMap<u32, bo
 pub(super) fn role(word: &Word, glyphs: &[Glyph], place: Range<usize>, slanted: bool) -> Role {
     let unknown =
         |at: usize| matches!(plain(&glyphs[at]).0, '\0'..='\u{1f}' | '\u{fffd}' | '\u{e000}'..='\u{f8ff}');
-    if place.is_empty() || place.clone().any(unknown) || rtl_share(&word.text) > 0.0 {
-        Role::Text
-    } else if is_word_with_foreign_letters(word, &glyphs[place.clone()]) {
+    let no_formula = place.is_empty()
+        || place.clone().any(unknown)
+        || rtl_share(&word.text) > 0.0
+        || is_word_with_foreign_letters(word, &glyphs[place.clone()]);
+    if no_formula {
         Role::Text
     } else if place.clone().any(|at| is_evidence(glyphs, at)) {
         Role::Formula
