@@ -135,6 +135,8 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, graphs: 
         "acceptance": {"mode": "trust", "default": stands, "classes": {}},
         "extras": {
             "focal_layers": list(focal_layers), "tsp_layer": tsp_layer(shape.layers), "saliency": True,
+            # By scripts.train.read_lines: the strictest gate that keeps most lines and reads them as well as the OCR network.
+            "glyph_lines": {"least_mass": 0.95, "most_left_over": 0.6, "least_characters": 4},
         },
     }  # fmt: skip
 

@@ -5,6 +5,12 @@ import onnxruntime
 from scripts.train.positions import branch_positions, trunk_positions
 
 
+def run(session, inputs: dict) -> dict:
+    """Outputs by name."""
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, inputs), strict=True))
+
+
 class Pack:
     def __init__(self, folder, vocabulary, layers: int, kv_heads: int, head_dim: int):
         options = onnxruntime.SessionOptions()
@@ -12,13 +18,17 @@ class Pack:
         options.log_severity_level = 3
         session = lambda name: onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])  # noqa: E731
         self.vision, self.prefill, self.decode = session("vision.onnx"), session("prefill.onnx"), session("decode.onnx")
+        # The layers above token-selective propagation.
+        self.prefill_upper = session("prefill_upper.onnx") if (folder / "prefill_upper.onnx").exists() else None
         self.vocabulary, self.layers, self.kv_heads, self.head_dim = vocabulary, layers, kv_heads, head_dim
 
     def prefix(self, ink: np.ndarray, cells: np.ndarray, positions: np.ndarray) -> dict:
         features, glyphs = self.vision.run(None, {"ink": ink})
-        inputs = {"features": features, "glyphs": glyphs, "cells": cells, "positions": positions[None].astype(np.float32)}
-        names = [output.name for output in self.prefill.get_outputs()]
-        return dict(zip(names, self.prefill.run(None, inputs), strict=True))
+        positions = positions[None].astype(np.float32)
+        prefix = run(self.prefill, {"features": features, "glyphs": glyphs, "cells": cells, "positions": positions})
+        if self.prefill_upper:
+            prefix |= run(self.prefill_upper, {"hidden": prefix["hidden"], "positions": positions})
+        return {name: value for name, value in prefix.items() if name.startswith("prefix_")}
 
     def empty(self, rows: int | None) -> list[np.ndarray]:
         """Empty trunk (`rows` None) or suffix keys of every layer; values alike."""
@@ -32,11 +42,12 @@ class Pack:
             "prefix_len": np.full((self.layers, 1), prefix["prefix_k.0"].shape[2]),
             "trunk_visible": np.asarray(trunk_visible, np.int64)[None], "suffix_len": np.asarray(suffix_len, np.int64)[None], **prefix,
         }  # fmt: skip
+        if any(wanted.name == "watched" for wanted in self.decode.get_inputs()):
+            inputs["watched"] = np.zeros(0, np.int64)
         for layer in range(self.layers):
             inputs[f"trunk_k.{layer}"], inputs[f"trunk_v.{layer}"] = trunk[2 * layer], trunk[2 * layer + 1]
             inputs[f"suffix_k.{layer}"], inputs[f"suffix_v.{layer}"] = suffix[2 * layer], suffix[2 * layer + 1]
-        names = [output.name for output in self.decode.get_outputs()]
-        return dict(zip(names, self.decode.run(None, inputs), strict=True))
+        return run(self.decode, inputs)
 
     def new_rows(self, outputs) -> list[np.ndarray]:
         return [outputs[f"new_{part}.{layer}"] for layer in range(self.layers) for part in ("k", "v")]
