@@ -19,7 +19,7 @@ from .page_samples import IGNORED, Sample, Samples
 from .read_regions import held_out_samples
 from .reader import Reader, tree_mask
 from .run import TrainingRun
-from .settings import DATA, SETTINGS
+from .settings import SETTINGS, VOCABULARY
 
 LEARNING_RATE, ACCUMULATE, LOG_STEPS, SAVE_SECONDS, DEPTH_WEIGHT = 2e-3, 4, 50, 120, 0.8
 
@@ -114,7 +114,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m scripts.train.train_mtp")
     parser.add_argument("run")
     parser.add_argument("--decoder", type=Path, required=True, help="decoder.safetensors")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of characters.json and advances.json")
+    parser.add_argument("--data", type=Path, default=VOCABULARY, help="folder of characters.json and advances.json")
     parser.add_argument("--minutes", type=float, default=15)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
