@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from PIL import Image
 from rapidfuzz.distance import Levenshtein
 
 from .page_samples import Page, load_page, page_paths
@@ -115,8 +114,7 @@ def main():
             read = convert(arguments.program.resolve(), arguments.pack, paths, Path(work))
         for path in paths:
             page = load_page(path)
-            width, height = Image.open(path.with_suffix(".png")).size
-            tally.add(page, read.get(path.name, {"elements": [], "width": width, "height": height}))
+            tally.add(page, read.get(path.name, {"elements": [], "width": page.picture.width}))
         print(json.dumps({"source": source, **tally.figures()}))
 
 

@@ -4,7 +4,7 @@ use crate::geometry::Rect;
 use crate::lines::{hull_of, lines_of, median};
 use crate::page::{Kind, Region, Word};
 
-use super::regions::bare_region;
+use super::regions::region_of;
 
 /// Least width of the white column between two columns, font heights.
 const GUTTER: f32 = 0.8;
@@ -29,10 +29,7 @@ pub(super) fn part_columns(region: Region) -> Vec<Region> {
     if !(is_column(&left) && is_column(&right)) {
         return vec![region];
     }
-    let part = |words: Vec<Word>| {
-        let bbox = hull_of(&words);
-        Region { words, ..bare_region(region.kind, region.score, bbox) }
-    };
+    let part = |words: Vec<Word>| region_of(region.kind, region.score, words);
     part_columns(part(left)).into_iter().chain(part_columns(part(right))).collect()
 }
 
@@ -63,6 +60,7 @@ fn is_column(words: &[Word]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::regions::bare_region;
     use super::*;
     use crate::lines::tests::word;
 

@@ -5,7 +5,7 @@ use crate::lines::{chunks, hull_of, lines_of, median};
 use crate::page::{Kind, Region, Word};
 use crate::patterns::{HEADING_NUMBER, PAGE_NUMBER, leader};
 
-use super::regions::{bare_region, line_boxes};
+use super::regions::{bare_region, line_boxes, region_of};
 
 /// Fewer numbers in the margin than this do not count lines.
 const LEAST_NUMBERS: usize = 12;
@@ -28,7 +28,7 @@ pub(super) fn part_contents(words: &[Word]) -> (Vec<Region>, Vec<Word>) {
             continue;
         }
         rest = outside;
-        regions.push(Region { bbox: hull_of(&inside), words: inside, ..bare_region(Kind::List, 0.0, bbox) });
+        regions.push(region_of(Kind::List, 0.0, inside));
     }
     (regions, rest)
 }

@@ -5,7 +5,7 @@ use crate::lines::{hull_of, lines_of, median};
 use crate::page::{Kind, Region, Word};
 
 use super::columns::gutter;
-use super::regions::bare_region;
+use super::regions::region_of;
 
 /// Fewer pairs may stand beside each other by chance.
 const LEAST_PAIRS: usize = 4;
@@ -29,18 +29,13 @@ pub(super) fn pair_labels(regions: Vec<Region>) -> Vec<Region> {
                 let at_now = if other < at { at - 1 } else { at };
                 let labels = &mut regions[at_now];
                 labels.words.extend(values.words);
-                *labels = table(std::mem::take(&mut labels.words), labels.score);
+                *labels = region_of(Kind::Table, labels.score, std::mem::take(&mut labels.words));
                 at = at_now + 1;
             }
             None => at += 1,
         }
     }
     regions
-}
-
-fn table(words: Vec<Word>, score: f32) -> Region {
-    let bbox = hull_of(&words);
-    Region { words, ..bare_region(Kind::Table, score, bbox) }
 }
 
 fn is_text(region: &Region) -> bool {
@@ -52,7 +47,11 @@ fn within(region: Region) -> Region {
     let (left, right): (Vec<&Word>, Vec<&Word>) =
         region.words.iter().partition(|w| w.bbox.center().0 < middle);
     let column = |words: Vec<&Word>| words.into_iter().cloned().collect::<Vec<Word>>();
-    if label(&column(left), &column(right)) { table(region.words, region.score) } else { region }
+    if label(&column(left), &column(right)) {
+        region_of(Kind::Table, region.score, region.words)
+    } else {
+        region
+    }
 }
 
 /// Does region `left` hold the labels of region `right`, with nothing between them?
@@ -60,8 +59,10 @@ fn beside(regions: &[Region], left: usize, right: usize) -> bool {
     let (a, b) = (&regions[left], &regions[right]);
     let gap = Rect::new(a.bbox.x1, a.bbox.y0.max(b.bbox.y0), b.bbox.x0, a.bbox.y1.min(b.bbox.y1));
     let between = |r: &Region| r.bbox.overlap_x(&gap) > 1.0 && r.bbox.overlap_y(&gap) > 1.0;
+    // The cheap questions first: a drawing has thousands of regions.
     is_text(a)
         && is_text(b)
+        && a.words.len() >= LEAST_PAIRS
         && gap.x1 > gap.x0
         && gap.height() > 0.7 * a.bbox.height().min(b.bbox.height())
         && !regions.iter().enumerate().any(|(k, r)| k != left && k != right && between(r))
@@ -107,8 +108,7 @@ mod tests {
     }
 
     fn region(words: Vec<Word>) -> Region {
-        let bbox = hull_of(&words);
-        Region { words, ..bare_region(Kind::Text, 0.9, bbox) }
+        region_of(Kind::Text, 0.9, words)
     }
 
     fn kinds(regions: Vec<Region>) -> Vec<(Kind, usize)> {

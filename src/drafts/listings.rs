@@ -1,10 +1,10 @@
 //! Program text that the layout network took for a table.
 
-use crate::lines::{hull_of, lines_of};
+use crate::lines::lines_of;
 use crate::page::{Kind, Region, Word};
 use crate::patterns::monospaced;
 
-use super::regions::{bare_region, runs_of};
+use super::regions::{region_of, runs_of};
 
 /// Fewer lines are cells.
 const LEAST_LINES: usize = 3;
@@ -34,10 +34,7 @@ pub(super) fn part_listings(region: Region) -> Vec<Region> {
         return vec![region];
     }
     let part = |(is_code, lines): (bool, Vec<Vec<Word>>)| {
-        let words = lines.concat();
-        let kind = if is_code { Kind::Code } else { Kind::Text };
-        let bbox = hull_of(&words);
-        Region { words, ..bare_region(kind, region.score, bbox) }
+        region_of(if is_code { Kind::Code } else { Kind::Text }, region.score, lines.concat())
     };
     runs.into_iter().map(part).collect()
 }
@@ -57,6 +54,7 @@ fn is_listing(lines: &[Vec<Word>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::regions::bare_region;
     use super::*;
     use crate::geometry::Rect;
     use crate::lines::tests::word;

@@ -20,6 +20,12 @@ pub(super) fn bare_region(kind: Kind, score: f32, bbox: Rect) -> Region {
     Region { kind, score, bbox, words: Vec::new(), cells: None, markup: None, stop: None }
 }
 
+/// A region of `words`, as large as they are.
+pub(super) fn region_of(kind: Kind, score: f32, words: Vec<Word>) -> Region {
+    let bbox = hull_of(&words);
+    Region { words, ..bare_region(kind, score, bbox) }
+}
+
 /// Pieces of text lines between gaps wider than `em` line heights, top to bottom; a lone list mark joins the run after it.
 pub(super) fn runs_of(words: &[Word], em: f32) -> Vec<Vec<Word>> {
     let mut out: Vec<Vec<Word>> = Vec::new();

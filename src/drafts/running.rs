@@ -297,7 +297,7 @@ pub(super) fn part_footnotes(region: &mut Region, body: f32) -> Option<Region> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::regions::bare_region;
+    use super::super::regions::region_of;
     use super::*;
     use crate::lines::tests::word;
 
@@ -310,7 +310,7 @@ mod tests {
             .enumerate()
             .map(|(k, t)| word(t, x + 105.0 * k as f32, y, x + 105.0 * k as f32 + 100.0, y + size))
             .collect();
-        Region { bbox: hull_of(&words), words, ..bare_region(kind, 0.5, Rect::default()) }
+        region_of(kind, 0.5, words)
     }
 
     fn body() -> Vec<Region> {

@@ -18,7 +18,8 @@ use super::mathematics::write_display;
 use super::order::{Direction, xycut};
 use super::reads::{Verdict, second_thoughts};
 use super::regions::{
-    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, runs_of, tabular,
+    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, region_of, runs_of,
+    tabular,
 };
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
 use super::{PageNets, PageWords};
@@ -240,8 +241,7 @@ fn part_table(mut region: Region, rules: &Rules) -> Vec<Region> {
 }
 
 fn parted(table: &Region, kind: Kind, words: Vec<Word>) -> Region {
-    let bbox = hull_of(&words);
-    Region { words, ..bare_region(kind, table.score, bbox) }
+    region_of(kind, table.score, words)
 }
 
 /// First and last level of the long horizontals and tall verticals drawn inside a table's box.

@@ -57,23 +57,20 @@ pub(super) fn name_characters(words: &mut [Word], glyphs: &[Glyph], raster: &Ras
         return;
     }
     let Some(readings) = nets.read(&crops) else { return };
-    let mut votes: HashMap<&Key, HashMap<String, usize>> = HashMap::new();
-    for (piece, reading) in pieces.iter().zip(&readings) {
-        let Some(shown) = shown(piece, reading) else { continue };
-        for (key, letters) in keys[piece.word].iter().zip(shown) {
-            if key.1 == '\0' {
-                continue;
-            }
-            *votes.entry(key).or_default().entry(letters).or_default() += 1;
-        }
-    }
-    let named: HashMap<&Key, String> =
-        votes.into_iter().filter_map(|(key, votes)| Some((key, best(votes)?))).collect();
+    // By word, what its own reading shows.
     let own: HashMap<usize, Vec<String>> = pieces
         .iter()
         .zip(&readings)
         .filter_map(|(piece, reading)| Some((piece.word, shown(piece, reading)?)))
         .collect();
+    let mut votes: HashMap<&Key, HashMap<String, usize>> = HashMap::new();
+    for (&word, shown) in &own {
+        for (key, letters) in keys[word].iter().zip(shown).filter(|(key, _)| key.1 != '\0') {
+            *votes.entry(key).or_default().entry(letters.clone()).or_default() += 1;
+        }
+    }
+    let named: HashMap<&Key, String> =
+        votes.into_iter().filter_map(|(key, votes)| Some((key, best(votes)?))).collect();
     for (at, word) in words.iter_mut().enumerate() {
         let letters = |k: usize| {
             let key = keys[at].get(k)?;

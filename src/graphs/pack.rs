@@ -94,26 +94,14 @@ impl Pack {
 
     /// The prefill graph of a pack that reads a picture, or both of them, as `options` say.
     pub fn prompt_graph(&self, options: impl Into<SessionOptions>) -> Result<PromptGraph, PackError> {
-        let upper = self.upper_prefill();
-        let upper = upper.as_ref().map(|(path, first)| (path.as_path(), *first));
-        PromptGraph::load(
-            &self.dir.join(&self.manifest.graphs.prefill),
-            upper,
-            self.manifest.dims.into(),
-            options,
-        )
+        let path = self.dir.join(&self.manifest.graphs.prefill);
+        PromptGraph::load(&path, self.upper_prefill(), self.manifest.dims.into(), options)
     }
 
     /// The prefill graph, or both of them, as `options` say.
     pub fn prefill_graph(&self, options: impl Into<SessionOptions>) -> Result<PrefillGraph, PackError> {
-        let upper = self.upper_prefill();
-        let upper = upper.as_ref().map(|(path, first)| (path.as_path(), *first));
-        PrefillGraph::load(
-            &self.dir.join(&self.manifest.graphs.prefill),
-            upper,
-            self.manifest.dims.into(),
-            options,
-        )
+        let path = self.dir.join(&self.manifest.graphs.prefill);
+        PrefillGraph::load(&path, self.upper_prefill(), self.manifest.dims.into(), options)
     }
 
     /// The graph of the layers above `extras.tsp_layer`, and the first of them.

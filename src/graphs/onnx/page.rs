@@ -1,7 +1,7 @@
 //! The two graphs that run once a page: vision (ink -> features and glyph readings) and prefill (those at the kept cells -> prefix).
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ort::session::Session;
 use ort::value::DynValue;
@@ -111,7 +111,7 @@ impl PrefillGraph {
     /// first of them.
     pub fn load(
         path: &Path,
-        upper: Option<(&Path, usize)>,
+        upper: Option<(PathBuf, usize)>,
         dims: Dims,
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {

@@ -1,6 +1,6 @@
 //! The two graphs that run once a page in packs that read a picture and a prompt.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ort::session::Session;
 
@@ -155,7 +155,7 @@ impl PromptGraph {
     /// first of them.
     pub fn load(
         path: &Path,
-        upper: Option<(&Path, usize)>,
+        upper: Option<(PathBuf, usize)>,
         dims: Dims,
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {

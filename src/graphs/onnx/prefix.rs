@@ -1,6 +1,6 @@
 //! A page's prefix from the outputs of one prefill graph, or of two with a choice of positions between them.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use ort::session::{Session, SessionOutputs};
 
@@ -43,7 +43,7 @@ fn hidden(dims: Dims) -> Expected {
 impl PrefixGraphs {
     /// `upper`: the graph of the upper layers and the first of them, loaded as `options` say.
     pub(super) fn load(
-        upper: Option<(&Path, usize)>,
+        upper: Option<(PathBuf, usize)>,
         dims: Dims,
         options: SessionOptions,
     ) -> Result<Self, PackError> {
@@ -51,8 +51,8 @@ impl PrefixGraphs {
         let mut graphs = PrefixGraphs { dims, keys, values, upper: None };
         if let Some((path, first)) = upper {
             let inputs = [hidden(dims), positions(dims)];
-            let session = open(path, options, &inputs, &graphs.layers(first, dims.layers))?;
-            graphs.upper = Some(Upper { session, name: graph_name(path), first });
+            let session = open(&path, options, &inputs, &graphs.layers(first, dims.layers))?;
+            graphs.upper = Some(Upper { session, name: graph_name(&path), first });
         }
         Ok(graphs)
     }
