@@ -217,6 +217,34 @@ def write_content(writer: BranchWriter, region: Region, page: Page, codes: np.nd
     return bool(writer.fed)
 
 
+@dataclass
+class Trunk:
+    """A layout as tokens: as the model reads them back, and as it should have said them; the visual token that each is read from, or -1."""
+
+    fed: list[int]
+    said: list[int]
+    cells: list[int]
+    forks: list[tuple[int, Region]]
+
+    def put(self, token: int, cell: int, fed: int | None = None):
+        self.fed.append(token if fed is None else fed)
+        self.said.append(token)
+        self.cells.append(cell)
+
+
+def evidence(box: list[float], token_at: np.ndarray) -> tuple[int, int, int, int, int]:
+    """Visual tokens that show where a region starts, and its left, upper, right and lower side; -1 where it has no ink."""
+    rows = slice(max(0, int(box[1] // CELL_HEIGHT)), int(box[3] // CELL_HEIGHT) + 1)
+    columns = slice(max(0, int(box[0] // CELL_WIDTH)), int(box[2] // CELL_WIDTH) + 1)
+    inside = token_at[rows, columns]
+    row, column = np.nonzero(inside >= 0)
+    if not len(row):
+        return (-1,) * 5
+    tokens = inside[row, column]
+    # `nonzero` goes row by row: the first is the upper left one. Among equal sides the upper, or left one is taken.
+    return tuple(int(tokens[i]) for i in (0, column.argmin(), 0, column.argmax(), len(row) - 1))
+
+
 class SampleMaker:
     """Makes samples of pages. `training`: with noise, mistakes and jittered boxes; else plain."""
 
@@ -290,19 +318,31 @@ class SampleMaker:
         cell_of[shown] = token_at[(y[shown] // CELL_HEIGHT).astype(int), (x[shown] // CELL_WIDTH).astype(int)]
         masses = self.masses(x[shown], y[shown], codes[shown], token_at, width, height)
         # Boxes from a layout model are not tight; where they are jittered, there is nothing to learn for the trunk.
-        jitter = 3.5 if self.training and random_.random() < 0.5 else 0.0
-        trunk, forks = [vocabulary.begin], []
-        for region in regions:
-            box = [v + random_.gauss(0, jitter) for v in region.box]
-            numbers = (vocabulary.x, vocabulary.y, vocabulary.x, vocabulary.y)
-            trunk += [vocabulary.kind(region.kind), *(n.token(v) for n, v in zip(numbers, box, strict=True))]
-            if region.kind != "figure":
-                forks.append((len(trunk), region))
-                trunk.append(vocabulary.fork)
-        trunk.append(vocabulary.end)
-        if len(trunk) > MOST_TRUNK_TOKENS:
+        jitter = 3.5 if self.training and random_.random() < (OPTIONS["jitter_share"] if page.labelled else 0.7) else 0.0
+        trunk = self.trunk(regions, token_at, jitter)
+        if len(trunk.fed) > MOST_TRUNK_TOKENS:
             return None
-        return self.join(page, codes, cells, cell_of, masses, trunk, forks, page.labelled and jitter == 0, name)
+        return self.join(page, codes, cells, cell_of, masses, trunk, page.labelled and jitter == 0, name)
+
+    def trunk(self, regions: list[Region], token_at: np.ndarray, jitter: float) -> Trunk:
+        """The layout as tokens. Mistakes are planted in coordinates that are learnt: the next region is where the page shows it, whatever was
+        said of the last one."""
+        vocabulary, random_ = self.vocabulary, self.random_
+        mistakes = random_.choice((0.0, 0.05, 0.15)) if self.training and not jitter else 0.0
+        trunk = Trunk([vocabulary.begin], [vocabulary.begin], [-1], [])
+        numbers = (vocabulary.x, vocabulary.y, vocabulary.x, vocabulary.y)
+        for region in regions:
+            first, *sides = evidence(region.box, token_at)
+            trunk.put(vocabulary.kind(region.kind), first)
+            for number, value, cell in zip(numbers, region.box, sides, strict=True):
+                token = number.token(value + random_.gauss(0, jitter))
+                off = random_.choice((-3, -2, -1, -1, 1, 1, 2, 3)) if random_.random() < mistakes else 0
+                trunk.put(token, cell, min(number.end - 1, max(number.first, token + off)))
+            if region.kind != "figure":
+                trunk.forks.append((len(trunk.fed), region))
+                trunk.put(vocabulary.fork, -1)
+        trunk.put(vocabulary.end, -1)
+        return trunk
 
     def masses(self, x, y, codes, token_at, width, height) -> np.ndarray:
         """What the vision graph would say, with its kinds of mistakes: missed, doubled and wrong characters, too little mass."""
@@ -322,13 +362,14 @@ class SampleMaker:
         inside = cell >= 0
         return np.stack([slot[inside], codes[which][inside], (mass * strength[which])[inside]], 1)
 
-    def join(self, page, codes, cells, cell_of, masses, trunk, forks, learn_trunk, name) -> Sample | None:
+    def join(self, page, codes, cells, cell_of, masses, layout: Trunk, learn_trunk, name) -> Sample | None:
         """Trunk and as many branches as fit, in one sequence."""
-        vocabulary, random_ = self.vocabulary, self.random_
+        vocabulary, random_, trunk, forks = self.vocabulary, self.random_, layout.fed, layout.forks
         tokens, positions = list(trunk), trunk_positions(vocabulary, trunk)
-        labels = [*trunk[1:], IGNORED] if learn_trunk else [IGNORED] * len(trunk)
+        labels = [*layout.said[1:], IGNORED] if learn_trunk else [IGNORED] * len(trunk)
         segment, visible = [0] * len(trunk), [0] * len(trunk)
-        current, following, branches = [-1] * len(trunk), [-1] * len(trunk), []
+        current, following = ([*layout.cells], [*layout.cells[1:], -1]) if learn_trunk else ([-1] * len(trunk), [-1] * len(trunk))
+        branches = []
         random_.shuffle(forks)
         left = OPTIONS["most_branch_tokens"]
         for fork, region in forks:

@@ -23,7 +23,6 @@ from .vocabulary import Vocabulary
 
 OPTIONS = SETTINGS["decoder"]
 SAVE_SECONDS, CHECK_SECONDS, LOG_STEPS, WARM_UP_STEPS = 240, 900, 50, 60
-TRUNK_WEIGHT = 0.3
 ATTENTION_HEADS = 2
 
 
@@ -94,7 +93,7 @@ def train(run: TrainingRun, reader: Reader, minutes: float):
     clock, saved, checked, tokens, facts = time.process_time() - run.seconds, time.time(), run.seconds, 0, {}
     for number, sample in enumerate(samples, 1):
         branch, trunk, attention = losses(reader, sample, facts)
-        loss = branch + TRUNK_WEIGHT * trunk + OPTIONS["attention_weight"] * attention
+        loss = branch + OPTIONS["trunk_weight"] * trunk + OPTIONS["attention_weight"] * attention
         (loss / OPTIONS["accumulate"]).backward()
         tokens += int((sample.labels != IGNORED).sum())
         if number % OPTIONS["accumulate"]:
