@@ -9,10 +9,10 @@ use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::Protocol;
 use crate::decode::retention::RetentionSettings;
 use crate::decode::{
-    AcceptanceRule, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding, PageDrafts,
-    decode_page,
+    AcceptanceRule, DecodeError, DecodeStats, Done, GuessSettings, LoopSettings, PageDecoding, PageDrafts,
+    PageJob, Pages,
 };
-use crate::drafts::clock::{Clock, TimeLimit};
+use crate::drafts::clock::TimeLimit;
 use crate::graphs::manifest::{MANIFEST_FILE, PackError};
 use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;
@@ -21,6 +21,7 @@ use crate::graphs::{GraphError, Prefix, TokenId};
 use crate::page::{Region, StopReason, Word};
 use crate::raster::Raster;
 use crate::settings::{Acceptance, DecodeSettings};
+use crate::tokens::Grammar;
 use crate::tokens::pages::{PageText, read_page};
 use crate::vision::PixelMapping;
 
@@ -94,6 +95,21 @@ pub struct DraftedPage<'a> {
     pub regions: &'a [Region],
     /// When it is over the page is given up.
     pub limit: Option<TimeLimit>,
+}
+
+/// A page that a model has looked at.
+pub enum Begun {
+    /// No graph has to run.
+    Read(ModelPage),
+    /// It is to be decoded.
+    Open(Box<OpenPage>, Box<PageJob>),
+}
+
+/// A page while it is decoded: what leads back from its decoding to its regions.
+pub struct OpenPage {
+    drafts: Drafts,
+    seconds: BTreeMap<&'static str, f64>,
+    visual_tokens: usize,
 }
 
 /// A page up to its decoding: what its decoding starts from.
@@ -220,46 +236,67 @@ impl Model {
         self.sessions()?.sight.prefixes(input, &propagation, threads, seconds)
     }
 
-    /// Reads a page: its regions as the model verified or wrote them. Streams whose whole draft stands by the drafters' own
-    /// confidence are not run: the model could not change them. A page of such streams alone runs no graph at all, nor does a
-    /// page without ink.
-    pub fn read(&mut self, page: &DraftedPage<'_>) -> Result<ModelPage, ModelError> {
+    /// Begins a page. Streams whose whole draft stands by the drafters' own confidence are not run: the model could not change them. A
+    /// page of such streams alone runs no graph at all, nor does a page without ink.
+    pub fn begin(&mut self, page: &DraftedPage<'_>) -> Result<Begun, ModelError> {
         // Whether a draft stands does not depend on the scale, which the pixels alone can settle.
         let mapping = self.sight.first_mapping(page, &self.pack);
         let mut drafts = self.drafts(page, mapping);
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
         if unseen || drafts.all_settled(&self.pack, &self.settings.acceptance) {
-            return Ok(ModelPage::unread(page.regions));
+            return Ok(Begun::Read(ModelPage::unread(page.regions)));
         }
         let Some(input) = self.sight.input(page, &self.pack)? else {
-            return Ok(ModelPage::unread(page.regions));
+            return Ok(Begun::Read(ModelPage::unread(page.regions)));
         };
         if input.mapping() != mapping {
             drafts = self.drafts(page, input.mapping());
         }
         let mut seconds = BTreeMap::new();
         let prefix = self.prefix(&input, self.tsp, &mut seconds)?;
-        let clock = Clock::start(self.options.threads);
         let settings = LoopSettings { limit: page.limit, ..self.settings_for(&drafts) };
-        let grammar = std::sync::Arc::clone(&self.pack.grammar);
-        let graph = &mut self.sessions()?.decode;
-        let decoding = decode_page(graph, &*grammar, prefix, drafts.for_loop(), &settings)?;
+        let job = PageJob { prefix, drafts: drafts.for_loop(), settings };
+        let open = OpenPage { drafts, seconds, visual_tokens: input.visual_tokens() };
+        Ok(Begun::Open(Box::new(open), Box::new(job)))
+    }
+
+    /// Room for the pages that are decoded together.
+    pub fn pages<'p, T>(&mut self, grammar: &'p Grammar, most: usize) -> Result<Pages<'p, T>, PackError> {
+        let budget = self.settings.kv_budget_bytes;
+        Ok(Pages::new(&self.sessions()?.decode, grammar, most, budget))
+    }
+
+    /// The next step of `pages`, which this model made.
+    pub fn step<T>(&mut self, pages: &mut Pages<'_, T>) -> Vec<Done<T>> {
+        pages.step(&mut self.sessions.as_mut().expect("pages need sessions to be made").decode)
+    }
+
+    /// What became of a page that was [begun](Self::begin) as `drafted` on `raster`: its regions as the model verified or wrote them.
+    /// `seconds`: what its decoding took.
+    pub fn end(
+        &self,
+        open: OpenPage,
+        (drafted, raster): (&[Region], &Raster),
+        decoding: PageDecoding,
+        seconds: f64,
+    ) -> ModelPage {
+        let OpenPage { drafts, seconds: mut stages, visual_tokens } = open;
         let PageText { regions, notes } = if self.pack.grammar.form().forks() {
-            PageText { regions: drafts.regions(page.regions, &decoding, &self.pack), notes: Vec::new() }
+            PageText { regions: drafts.regions(drafted, &decoding, &self.pack), notes: Vec::new() }
         } else {
-            written_page(&decoding, page.raster, &self.pack)
+            written_page(&decoding, raster, &self.pack)
         };
-        seconds.insert("decode", clock.seconds());
+        stages.insert("decode", seconds);
         let trunk_cut = (decoding.stop != StopReason::End).then_some(decoding.stop);
-        Ok(ModelPage {
+        ModelPage {
             regions,
             trunk_cut,
             stats: decoding.stats,
-            seconds,
-            visual_tokens: input.visual_tokens(),
+            seconds: stages,
+            visual_tokens,
             settled: drafts.settled.len(),
             notes,
-        })
+        }
     }
 
     /// The page's drafts at a scale, and which of them are settled.

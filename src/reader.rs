@@ -1,5 +1,7 @@
-//! One page from evidence to elements: its words are settled, drafted into regions, verified by the model if there is one, and
+//! Pages from evidence to elements: a page's words are settled, drafted into regions, verified by the model if there is one, and
 //! assembled.
+
+mod together;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
-use crate::drafts::clock::{Clock, StageStats, TimeLimit};
+use crate::drafts::clock::{Clock, StageStats};
 use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::draft_regions;
@@ -15,11 +17,13 @@ use crate::drafts::words::page_words;
 use crate::drafts::{PageWords, TextLayer};
 use crate::graphs::manifest::PackError;
 use crate::graphs::pack::Pack;
-use crate::graphs::runtime::{self, SessionOptions};
+use crate::graphs::runtime::{self, Provider, SessionOptions};
 use crate::model::{DraftedPage, Model, ModelError, ModelPage, PreparedPage};
 use crate::page::{Link, PageEvidence, Region, StopReason};
 use crate::raster::Raster;
 use crate::settings::{DecodeSettings, Device, MemorySettings, ModelChoice};
+
+pub use together::TakenPage;
 
 /// What a reader needs to know; the same for all workers of a run.
 #[derive(Clone, Debug)]
@@ -32,6 +36,8 @@ pub struct ReaderSettings {
     pub page_time: Duration,
     /// Folder of the small third-party models.
     pub third_party: PathBuf,
+    /// Most pages that are decoded together; `None`: what suits the device.
+    pub pages_per_call: Option<usize>,
     /// Intra-op threads per session.
     pub threads: usize,
     /// Save figures?
@@ -90,13 +96,18 @@ pub enum ReaderError {
     Pack(#[from] PackError),
 }
 
-/// Reads pages one at a time; owns its sessions. One per worker.
+/// Reads pages; owns its sessions. One per worker.
 #[derive(Debug)]
 pub struct Reader {
     nets: Nets,
     model: Option<Model>,
+    /// Most pages that are decoded together.
+    pages_per_call: usize,
     settings: ReaderSettings,
 }
+
+/// Pages that are decoded together on a CUDA device: one page's calls leave most of it idle. Not measured.
+const PAGES_PER_CUDA_CALL: usize = 4;
 
 /// Regions of a page as they are written, and what is to be said of them.
 struct Reading {
@@ -104,6 +115,33 @@ struct Reading {
     verification: &'static str,
     /// Why the page is partial.
     partial: Option<String>,
+}
+
+impl Reading {
+    /// Drafts that no model looked at, or that it failed on.
+    fn unverified(regions: Vec<Region>, error: Option<&ModelError>) -> Reading {
+        let partial = error.map(|error| format!("the model failed: {error}"));
+        Reading { regions: marked(regions), verification: "unverified", partial }
+    }
+
+    /// What the model made of a page; its figures go to `stats`.
+    fn of(read: ModelPage, stats: &mut PageStats) -> Reading {
+        for (stage, seconds) in &read.seconds {
+            *stats.seconds.entry(stage).or_default() += seconds;
+        }
+        count_decoding(&read, stats);
+        stats.warnings.extend(read.notes.iter().cloned());
+        let partial = read.trunk_cut.map(|stop| match stop {
+            StopReason::Loop => "the layout stream looped".into(),
+            _ => "the layout stream ran out of its token budget".into(),
+        });
+        let verification = match read.settled {
+            0 => "verified",
+            n if n < read.regions.len() => "partly",
+            _ => "settled",
+        };
+        Reading { regions: read.regions, verification, partial }
+    }
 }
 
 impl Reader {
@@ -115,7 +153,7 @@ impl Reader {
         }
         let mut nets = Nets::new(&settings.third_party, &settings.decode.drafters, settings.threads)
             .with_languages(&settings.decode.languages);
-        let mut glyphs = None;
+        let (mut glyphs, mut pages_per_call) = (None, 1);
         let model = match &settings.model {
             ModelChoice::None => None,
             ModelChoice::Pack(folder) => {
@@ -123,6 +161,9 @@ impl Reader {
                 let (provider, note) = runtime::provider(&settings.device, worker)?;
                 if let Some(note) = note.filter(|_| worker == 0) {
                     tracing::info!("running on the CPU: {note}");
+                }
+                if let Provider::Cuda(_) = provider {
+                    pages_per_call = PAGES_PER_CUDA_CALL;
                 }
                 let device_memory = settings.memory.device;
                 let options = SessionOptions { threads: settings.threads, provider, device_memory };
@@ -135,7 +176,8 @@ impl Reader {
         if settings.decode.drafters.glyph {
             nets = nets.with_glyphs(glyphs);
         }
-        Ok(Reader { nets, model, settings: settings.clone() })
+        let pages_per_call = settings.pages_per_call.unwrap_or(pages_per_call).max(1);
+        Ok(Reader { nets, model, pages_per_call, settings: settings.clone() })
     }
 
     /// Identity of the model for page files: pack name and sha256 of its manifest and graphs; `None` with `--model none`.
@@ -167,48 +209,6 @@ impl Reader {
             limit: None,
         };
         Ok(model.prepare(&page)?.map(|prepared| (prepared, words.text_layer)))
-    }
-
-    /// Reads one page. Never fails: what goes wrong is in the page's status and reason.
-    pub fn read(&mut self, evidence: PageEvidence) -> PageOutput {
-        let number = evidence.number;
-        let limit = TimeLimit::start(self.settings.page_time, self.settings.threads);
-        self.nets.set_limit(Some(limit));
-        let mut stats = PageStats::default();
-        match self.read_within(limit, evidence, &mut stats) {
-            Some(output) => PageOutput { stats, ..output },
-            None => {
-                let limit = self.settings.page_time;
-                let reason = format!("reading took longer than {limit:?} (`--page-timeout`)");
-                PageOutput { stats, ..PageOutput::failed(number, reason) }
-            }
-        }
-    }
-
-    /// The page without its stats; `None` if the limit was over first.
-    fn read_within(
-        &mut self,
-        limit: TimeLimit,
-        evidence: PageEvidence,
-        stats: &mut PageStats,
-    ) -> Option<PageOutput> {
-        let (number, scale, links) = (evidence.number, evidence.scale, evidence.links.clone());
-        let clock = self.clock();
-        let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
-        self.take_net_stats(stats, "words", &clock);
-        self.nets.in_time()?;
-        let clock = self.clock();
-        let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
-        let drafted = draft_regions(&words, &mut bound);
-        self.take_net_stats(stats, "structure", &clock);
-        self.nets.in_time()?;
-        let reading = self.verify(drafted, &words, scale, limit, stats);
-        self.nets.in_time()?;
-
-        let clock = self.clock();
-        let output = self.assembled(number, &words, scale, &links, reading);
-        stats.seconds.insert("assemble", clock.seconds());
-        Some(output)
     }
 
     fn assembled(
@@ -246,51 +246,6 @@ impl Reader {
         };
         let picture = self.settings.page_pictures.then(|| small_picture(&words.raster));
         PageOutput { page, figures, picture, stats: PageStats::default() }
-    }
-
-    /// The model's reading of the drafted page. Without a model, or where the model fails, the drafts stand as they are.
-    fn verify(
-        &mut self,
-        drafted: Vec<Region>,
-        words: &PageWords,
-        scale: f32,
-        limit: TimeLimit,
-        stats: &mut PageStats,
-    ) -> Reading {
-        let Some(model) = &mut self.model else {
-            return Reading { regions: marked(drafted), verification: "unverified", partial: None };
-        };
-        let page = DraftedPage {
-            raster: &words.raster,
-            words: &words.words,
-            dpi: scale * 72.0,
-            regions: &drafted,
-            limit: Some(limit),
-        };
-        match model.read(&page) {
-            Ok(read) => {
-                for (stage, seconds) in &read.seconds {
-                    *stats.seconds.entry(stage).or_default() += seconds;
-                }
-                count_decoding(&read, stats);
-                stats.warnings.extend(read.notes.iter().cloned());
-                let partial = read.trunk_cut.map(|stop| match stop {
-                    StopReason::Loop => "the layout stream looped".into(),
-                    _ => "the layout stream ran out of its token budget".into(),
-                });
-                let verification = match read.settled {
-                    0 => "verified",
-                    n if n < read.regions.len() => "partly",
-                    _ => "settled",
-                };
-                Reading { regions: read.regions, verification, partial }
-            }
-            Err(error) => Reading {
-                regions: marked(drafted),
-                verification: "unverified",
-                partial: Some(format!("the model failed: {error}")),
-            },
-        }
     }
 
     fn clock(&self) -> Clock {
@@ -335,6 +290,7 @@ fn count_decoding(read: &ModelPage, stats: &mut PageStats) {
         ("regions_settled", read.settled),
         ("visual_tokens", read.visual_tokens),
         ("decode_calls", decoding.calls),
+        ("decode_calls_shared", decoding.shared_calls),
         ("decode_steps", decoding.steps),
         ("row_steps", decoding.row_steps),
         ("tokens_fed", decoding.tokens_fed),
@@ -342,6 +298,7 @@ fn count_decoding(read: &ModelPage, stats: &mut PageStats) {
         ("tokens_accepted", decoding.accepted.values().sum()),
         ("tokens_written", decoding.written),
         ("kv_peak_bytes", decoding.kv_peak_bytes),
+        ("kv_pool_bytes", decoding.pool_bytes),
     ];
     stats.counts.extend(counts.map(|(name, count)| (name, count as u64)));
 }

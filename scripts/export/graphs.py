@@ -68,45 +68,46 @@ def write_upper_prefill(module, shape: DecoderShape, layers, path: Path, write=w
 
 
 def write_decode_graph(decoder: Decoder, path: Path, focal_layers=(), saliency: bool = False, write=write_graph):
-    """The decode graph of src/graphs/mod.rs, P = 1; rows, tokens, prefix, trunk and suffix lengths are free, zero included.
+    """The decode graph of src/graphs/mod.rs; pages, rows, tokens, prefix, trunk and suffix lengths are free, zero included.
     With `focal_layers` it has the outputs for fixation, too, with `saliency` those for retention."""
     shape = decoder.shape
     kv, dim, parts = shape.kv_heads, shape.head_dim, shape.position_parts
-    rows, length, prefix, trunk, suffix = 3, 4, 7, 5, 6
+    pages, rows, length, prefix, trunk, suffix = 2, 3, 4, 7, 5, 6
     inputs = {
-        "tokens": torch.zeros(1, rows, length, dtype=torch.int64),
-        "positions": torch.zeros(1, rows, length, parts),
-        "prefix_len": torch.full((shape.layers, 1), prefix),
-        "trunk_visible": torch.full((1, rows), trunk),
-        "suffix_len": torch.full((1, rows), suffix),
+        "tokens": torch.zeros(pages, rows, length, dtype=torch.int64),
+        "positions": torch.zeros(pages, rows, length, parts),
+        "prefix_len": torch.full((shape.layers, pages), prefix),
+        "trunk_visible": torch.full((pages, rows), trunk),
+        "suffix_len": torch.full((pages, rows), suffix),
     }
-    row_axes = {1: "R", 2: "M"}
-    dynamic = {"tokens": row_axes, "positions": row_axes, "trunk_visible": {1: "R"}, "suffix_len": {1: "R"}}
+    row_axes = {0: "P", 1: "R", 2: "M"}
+    by_row = {0: "P", 1: "R"}
+    dynamic = {"tokens": row_axes, "positions": row_axes, "prefix_len": {1: "P"}, "trunk_visible": by_row, "suffix_len": by_row}
     if saliency:
         inputs["watched"] = torch.tensor([1, 2])
         dynamic["watched"] = {0: "W"}
     for layer in range(shape.layers):
-        inputs[f"prefix_k.{layer}"] = torch.randn(1, kv, prefix, dim)
-        inputs[f"prefix_v.{layer}"] = torch.randn(1, kv, dim, prefix)
-        dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {2: f"Lv{layer}"}, {3: f"Lv{layer}"}
-        for part, shape_of in (("trunk", (1, kv, trunk, dim)), ("suffix", (1, rows, kv, suffix, dim))):
+        inputs[f"prefix_k.{layer}"] = torch.randn(pages, kv, prefix, dim)
+        inputs[f"prefix_v.{layer}"] = torch.randn(pages, kv, dim, prefix)
+        dynamic[f"prefix_k.{layer}"], dynamic[f"prefix_v.{layer}"] = {0: "P", 2: f"Lv{layer}"}, {0: "P", 3: f"Lv{layer}"}
+        for part, shape_of in (("trunk", (pages, kv, trunk, dim)), ("suffix", (pages, rows, kv, suffix, dim))):
             for name in (f"{part}_k.{layer}", f"{part}_v.{layer}"):
                 inputs[name] = torch.randn(*shape_of)
-                dynamic[name] = {2: "Lt"} if part == "trunk" else {1: "R", 3: "Ls"}
+                dynamic[name] = {0: "P", 2: "Lt"} if part == "trunk" else {**by_row, 3: "Ls"}
     outputs = ["next_id", "next_logprob", "draft_logprob", "hidden"]
     for name in outputs:
         dynamic[name] = row_axes
     if focal_layers:
         for layer in focal_layers:
             outputs.append(f"focal_scores.{layer}")
-            dynamic[f"focal_scores.{layer}"] = {1: "R", 2: f"Lv{layer}"}
+            dynamic[f"focal_scores.{layer}"] = {**by_row, 2: f"Lv{layer}"}
         outputs.append("image_attention")
-        dynamic["image_attention"] = {2: "R"}
+        dynamic["image_attention"] = {1: "P", 2: "R"}
     for layer in range(shape.layers) if saliency else ():
         outputs.append(f"saliency.{layer}")
         dynamic[f"saliency.{layer}"] = {1: "W", 3: f"Lv{layer}"}
     for layer in range(shape.layers):
         for name in (f"new_k.{layer}", f"new_v.{layer}"):
             outputs.append(name)
-            dynamic[name] = {1: "R", 3: "M"}
+            dynamic[name] = {**by_row, 3: "M"}
     write(Step(decoder, focal_layers, saliency), inputs, outputs, dynamic, path)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::document::json::ModelId;
 use crate::page::{DocumentInfo, PageEvidence};
 use crate::pdf::{Document, OpenError, OpenOptions, PageError};
-use crate::reader::{PageOutput, Reader, ReaderError, ReaderSettings};
+use crate::reader::{PageOutput, Reader, ReaderError, ReaderSettings, TakenPage};
 
 /// Opens files and makes readers. Shared by all threads of a run; what it makes stays on one thread.
 pub trait Engine: Sync {
@@ -24,10 +24,15 @@ pub trait PageSource {
     fn page(&mut self, number: u32) -> Result<PageEvidence, PageError>;
 }
 
-/// Reads pages one at a time.
+/// Reads pages, one at a time or several together.
 pub trait PageReader {
     fn model_id(&self) -> Option<ModelId>;
-    fn read(&mut self, evidence: PageEvidence) -> PageOutput;
+    /// See [`Reader::read_pages`].
+    fn read_pages(
+        &mut self,
+        next: &mut dyn FnMut(bool) -> Option<TakenPage>,
+        done: &mut dyn FnMut(usize, PageOutput),
+    );
 }
 
 /// pdfium and the networks.
@@ -67,7 +72,11 @@ impl PageReader for Reader {
         Reader::model_id(self).map(|(name, sha256)| ModelId { name, sha256 })
     }
 
-    fn read(&mut self, evidence: PageEvidence) -> PageOutput {
-        Reader::read(self, evidence)
+    fn read_pages(
+        &mut self,
+        next: &mut dyn FnMut(bool) -> Option<TakenPage>,
+        done: &mut dyn FnMut(usize, PageOutput),
+    ) {
+        Reader::read_pages(self, next, done);
     }
 }

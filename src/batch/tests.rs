@@ -20,7 +20,7 @@ use crate::graphs::runtime::RuntimeError;
 use crate::page::{DocumentInfo, PageEvidence, Rules};
 use crate::pdf::{OpenError, PageError};
 use crate::raster::Raster;
-use crate::reader::{PageOutput, PageStats, ReaderError};
+use crate::reader::{PageOutput, PageStats, ReaderError, TakenPage};
 use crate::settings::{Destination, Existing, Format, OutputSettings};
 
 /// `pages 5 broken 2 partial 3 panic 4 slow 1`: words in pairs. `locked` cannot be opened.
@@ -46,6 +46,8 @@ struct FakeEngine {
     read: Arc<Mutex<Vec<u32>>>,
     readers: AtomicUsize,
     model: Option<ModelId>,
+    /// Pages that a reader holds before it reads them.
+    held: usize,
     no_reader: bool,
     /// Raises this signal once so many pages are read.
     signal_after: Option<usize>,
@@ -63,6 +65,7 @@ struct FakeReader {
     in_flight: Arc<AtomicUsize>,
     read: Arc<Mutex<Vec<u32>>>,
     model: Option<ModelId>,
+    held: usize,
     signal_after: Option<usize>,
     signal: Arc<AtomicUsize>,
 }
@@ -98,6 +101,7 @@ impl Engine for FakeEngine {
             in_flight: Arc::clone(&self.in_flight),
             read: Arc::clone(&self.read),
             model: self.model.clone(),
+            held: self.held,
             signal_after: self.signal_after,
             signal: Arc::clone(&self.signal),
         })
@@ -140,7 +144,27 @@ impl PageReader for FakeReader {
         self.model.clone()
     }
 
-    fn read(&mut self, evidence: PageEvidence) -> PageOutput {
+    fn read_pages(
+        &mut self,
+        next: &mut dyn FnMut(bool) -> Option<TakenPage>,
+        done: &mut dyn FnMut(usize, PageOutput),
+    ) {
+        while let Some(first) = next(true) {
+            let mut pages = vec![first];
+            while pages.len() < self.held
+                && let Some(page) = next(false)
+            {
+                pages.push(page);
+            }
+            for TakenPage { ticket, evidence, .. } in pages {
+                done(ticket, self.read(&evidence));
+            }
+        }
+    }
+}
+
+impl FakeReader {
+    fn read(&self, evidence: &PageEvidence) -> PageOutput {
         let flags = &evidence.raster.rgb;
         // Later pages of a slow one overtake it.
         std::thread::sleep(Duration::from_millis(if flags[2] == 1 { 40 } else { 1 }));
@@ -344,6 +368,20 @@ fn one_job_and_many_write_the_same_bytes() {
     many.settings.jobs = 8;
     many.run();
     assert_eq!(many.tree(), alone);
+}
+
+#[test]
+fn a_reader_that_dies_with_pages_in_hand_costs_only_those() {
+    let mut bench = Bench::new(&[("a.pdf", "pages 30 slow 1 panic 9"), ("b.pdf", "pages 3")]);
+    bench.settings.jobs = 1;
+    bench.engine.held = 4;
+    let outcome = bench.run();
+    let summary = &outcome.report.summary;
+    assert_eq!(summary.ok + summary.failed, 33, "every page is accounted for");
+    assert!((1..=4).contains(&summary.failed), "{}", summary.failed);
+    let page: serde_json::Value = serde_json::from_slice(&bench.tree()["a/page-0009.json"]).unwrap();
+    assert_eq!(page["page"]["reason"], "internal error: page 9 is too much");
+    assert_eq!(bench.read_pages().len(), summary.ok);
 }
 
 #[test]

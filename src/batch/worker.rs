@@ -1,9 +1,11 @@
 //! Reads pages and writes their files.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::engine::{Engine, PageReader};
@@ -11,33 +13,60 @@ use super::journal::PageRecord;
 use super::output::write_page;
 use super::render::stdout_bytes;
 use super::runner::{FileContext, Job, Message, Outbox, Shared};
-use crate::reader::PageOutput;
+use crate::reader::{PageOutput, TakenPage};
 
 /// Takes pages until the openers are done or the run stops.
 pub(super) fn read_pages<E: Engine>(shared: &Shared<'_, E>, jobs: &Mutex<Receiver<Job>>, outbox: &Outbox) {
     let Some(mut reader) = started(shared, outbox) else { return };
     outbox.send(Message::Ready(reader.model_id()));
-    while !shared.is_stopping() {
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { file, evidence, seconds }) = job else { return };
+    // Pages that were taken and are not done, by ticket.
+    let taken: RefCell<BTreeMap<usize, Taken>> = RefCell::default();
+    let mut tickets = 0;
+    let mut next = |waits: bool| {
+        let Job { file, evidence, seconds } = next_job(jobs, waits)?;
         if shared.is_stopping() {
-            return;
+            return None;
         }
-        let number = evidence.number;
+        tickets += 1;
+        let (ticket, number) = (tickets, evidence.number);
         let span = tracing::info_span!("page", file = %file.name, page = number);
-        let read = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| reader.read(evidence))));
-        let mut output = match read {
-            Ok(output) => output,
-            Err(panic) => {
-                // Its state cannot be trusted any more.
-                let Some(fresh) = started(shared, outbox) else { return };
-                reader = fresh;
-                PageOutput::failed(number, format!("internal error: {}", panic_message(panic.as_ref())))
-            }
-        };
+        taken.borrow_mut().insert(ticket, Taken { file, number, seconds });
+        Some(TakenPage { ticket, evidence, span })
+    };
+    let mut done = |ticket: usize, mut output: PageOutput| {
+        let Some(Taken { file, seconds, .. }) = taken.borrow_mut().remove(&ticket) else { return };
         *output.stats.seconds.entry("raster").or_default() += seconds;
         deliver(shared, outbox, &file, output);
+    };
+    while !shared.is_stopping() {
+        let read = catch_unwind(AssertUnwindSafe(|| reader.read_pages(&mut next, &mut done)));
+        let Err(panic) = read else { return };
+        let reason = format!("internal error: {}", panic_message(panic.as_ref()));
+        let lost: Vec<(usize, u32)> =
+            taken.borrow().iter().map(|(&ticket, page)| (ticket, page.number)).collect();
+        for (ticket, number) in lost {
+            done(ticket, PageOutput::failed(number, reason.clone()));
+        }
+        // Its state cannot be trusted any more.
+        let Some(fresh) = started(shared, outbox) else { return };
+        reader = fresh;
     }
+}
+
+/// A page that is being read.
+struct Taken {
+    file: Arc<FileContext>,
+    number: u32,
+    seconds: f64,
+}
+
+/// The next page. `None` if there is none left, or, where it must not wait, none yet.
+fn next_job(jobs: &Mutex<Receiver<Job>>, waits: bool) -> Option<Job> {
+    if waits {
+        return jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+    }
+    // A worker that has nothing to do waits with the lock held: it shall have the page.
+    jobs.try_lock().ok()?.try_recv().ok()
 }
 
 fn started<E: Engine>(shared: &Shared<'_, E>, outbox: &Outbox) -> Option<E::Reader> {
@@ -54,7 +83,7 @@ fn started<E: Engine>(shared: &Shared<'_, E>, outbox: &Outbox) -> Option<E::Read
 pub(super) fn deliver<E: Engine>(
     shared: &Shared<'_, E>,
     outbox: &Outbox,
-    file: &std::sync::Arc<FileContext>,
+    file: &Arc<FileContext>,
     mut output: PageOutput,
 ) {
     let settings = &shared.settings.output;

@@ -243,7 +243,7 @@ fn run(
         let mut sources: Vec<RowSource<'_>> = page.branches.iter().map(RowSource::Branch).collect();
         sources.resize(fed_rows, RowSource::Filler);
         let view = page.kv.view_for(&sources, reading);
-        let read = view.prefix_read();
+        let read = view.prefix_read(0);
         let input = view.input(Fed {
             tokens: &fed.tokens,
             positions: &fed.positions,

@@ -187,7 +187,13 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "GIB", value_parser = gigabytes)]
     pub(crate) device_memory: Option<f32>,
 
-    /// GiB for the keys and values of a page that is being decoded [default: 4].
+    /// Pages that a worker decodes together, short calls of the model shared [default: 1, on CUDA 4].
+    ///
+    /// A shared call reads the model's weights once for all its pages. Packs whose decode graph is for one page go on one by one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) pages_per_call: Option<u32>,
+
+    /// GiB for the keys and values of the pages that a worker decodes [default: 4].
     ///
     /// A page that could need more is not begun: prompt, layout and one region at their longest must fit.
     #[arg(long, value_name = "GIB", value_parser = gigabytes)]

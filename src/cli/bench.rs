@@ -135,6 +135,7 @@ fn engine(arguments: &BenchArguments) -> Result<NativeEngine, (Outcome, String)>
             program,
         },
         reader: ReaderSettings {
+            pages_per_call: None,
             page_time: Limits::default().page_time,
             model: model.unwrap_or(ModelChoice::None),
             device: Device::Cpu,

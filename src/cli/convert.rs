@@ -166,6 +166,7 @@ fn prepare(
             page_time: limits.page_time,
             memory: memory_settings(&arguments.run),
             third_party,
+            pages_per_call: arguments.run.pages_per_call.map(|pages| pages as usize),
             threads: (cores() / jobs).max(1),
             figures: settings.output.figures,
             page_pictures: settings.output.formats.contains(&Format::Html),

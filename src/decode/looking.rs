@@ -19,6 +19,13 @@ pub(super) struct Focus {
     pub(super) watched: Vec<i64>,
 }
 
+impl Focus {
+    /// Everything is read, and nothing more is asked.
+    pub(super) fn is_plain(&self) -> bool {
+        self.reading == Reading::Everything && !self.scores && self.watched.is_empty()
+    }
+}
+
 /// The page's policy of looking.
 #[derive(Debug)]
 pub(super) struct Looking {

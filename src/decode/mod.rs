@@ -13,6 +13,7 @@ mod guesses;
 mod layout;
 mod looking;
 mod page;
+mod pages;
 pub mod protocol;
 pub mod retention;
 mod scheduler;
@@ -27,7 +28,6 @@ use std::ops::Range;
 
 use crate::drafts::clock::TimeLimit;
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
-use crate::kv::{KvCache, KvLimits};
 use crate::page::StopReason;
 
 use fixation::FixationSettings;
@@ -35,6 +35,7 @@ pub use guesses::{GuessCount, GuessSettings, Guesser};
 use protocol::{DraftToken, KeptToken, Protocol};
 use retention::RetentionSettings;
 
+pub use pages::{Done, PageJob, Pages};
 pub use stats::DecodeStats;
 pub use verify::{AcceptanceRule, Accepted, Proposal, Scores, stands_unseen, verify};
 
@@ -50,7 +51,7 @@ pub struct LoopSettings {
     pub max_branches: usize,
     /// Most streams that run at once.
     pub max_rows: usize,
-    /// Bytes of keys and values that the page may hold.
+    /// Bytes of keys and values that the pages under way may hold.
     pub kv_budget_bytes: usize,
     /// Smallest capacity of a trunk or suffix, in positions; capacities double from there. 64: where the attention's time per
     /// call starts to grow with the capacity (native-stack.md 2.5, suffix length).
@@ -158,26 +159,11 @@ pub fn decode_page(
     drafts: PageDrafts,
     settings: &LoopSettings,
 ) -> Result<PageDecoding, DecodeError> {
-    let limits = KvLimits {
-        budget_bytes: settings.kv_budget_bytes,
-        max_trunk: protocol.trunk_prompt().len() + settings.max_trunk_tokens,
-        max_suffix: 1 + settings.max_tokens,
-        first_capacity: settings.first_capacity,
-    };
-    let needed = limits.worst_case_bytes(graph.dims(), prefix.len);
-    graph.begin_page();
-    let next_order = prefix.next_order;
-    let kv = KvCache::new(graph.dims(), prefix, limits)
-        .ok_or(DecodeError::NoRoom { needed, budget: settings.kv_budget_bytes })?;
-    let mut page = page::PageState::new(protocol, settings, kv, drafts, (graph, next_order))?;
+    let mut pages = Pages::new(graph, protocol, 1, settings.kv_budget_bytes);
+    pages.admit((), PageJob { prefix, drafts, settings: settings.clone() });
     loop {
-        let call = scheduler::next_call(page.ready(), settings.max_rows);
-        if call.is_empty() {
-            return Ok(page.finish());
+        if let Some(((), decoded)) = pages.step(graph).pop() {
+            return decoded;
         }
-        if settings.limit.is_some_and(|limit| limit.is_over()) {
-            return Err(DecodeError::Late);
-        }
-        page.run(graph, call)?;
     }
 }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::geometry::Rect;
 use crate::graphs::{DecodeGraph, TokenId};
-use crate::kv::{Branch, KvCache, RowSource};
+use crate::kv::{Branch, KvCache, Member, RowSource};
 use crate::page::StopReason;
 
-use super::call::CallBuffers;
+use super::call::{CallBuffers, CallOutput};
 use super::content::ContentDraft;
 use super::guesses::{Guess, GuessLength, GuessPolicy, head_guess};
 use super::layout::LayoutDraft;
-use super::looking::Looking;
+use super::looking::{Focus, Looking};
 use super::protocol::{DraftToken, Protocol};
 use super::retention::Watch;
-use super::scheduler::{Owner, Ready};
+use super::scheduler::{CallShape, Owner, Ready};
 use super::stats::DecodeStats;
 use super::stream::{Feed, Proposed, Stream};
 use super::{BranchDecoding, DecodeError, GuessSettings, LoopSettings, PageDecoding, PageDrafts};
@@ -59,7 +59,7 @@ impl Content {
 /// A page being decoded.
 pub(super) struct PageState<'p> {
     pub(super) protocol: &'p dyn Protocol,
-    pub(super) settings: &'p LoopSettings,
+    pub(super) settings: LoopSettings,
     pub(super) kv: KvCache,
     /// Order of the first token after the prefix.
     pub(super) next_order: f32,
@@ -71,7 +71,6 @@ pub(super) struct PageState<'p> {
     /// Fork tokens of the trunk whose branch has not started.
     pub(super) forks: VecDeque<usize>,
     pub(super) round: usize,
-    pub(super) buffers: CallBuffers,
     pub(super) looking: Looking,
     pub(super) guesses: GuessPolicy,
     /// Hidden states of streams that may be guessed for, by owner: after which token.
@@ -87,10 +86,26 @@ pub(super) struct Asked {
     pub(super) token: TokenId,
 }
 
+/// A call that a page wants made.
+#[derive(Debug, Default)]
+pub(super) struct PageCall {
+    owners: Vec<Owner>,
+    pub(super) feeds: Vec<Feed>,
+    focus: Focus,
+}
+
+impl PageCall {
+    pub(super) fn shape(&self) -> CallShape {
+        let tokens_per_row = self.feeds.iter().map(|feed| feed.tokens.len()).max().unwrap_or(1);
+        // What single rows look at is asked and narrowed page by page.
+        CallShape { rows: self.feeds.len(), tokens_per_row, may_share: self.focus.is_plain() }
+    }
+}
+
 impl<'p> PageState<'p> {
     pub(super) fn new(
         protocol: &'p dyn Protocol,
-        settings: &'p LoopSettings,
+        settings: LoopSettings,
         kv: KvCache,
         drafts: PageDrafts,
         (graph, next_order): (&dyn DecodeGraph, f32),
@@ -113,7 +128,6 @@ impl<'p> PageState<'p> {
         };
         Ok(PageState {
             protocol,
-            settings,
             kv,
             next_order,
             trunk,
@@ -122,12 +136,12 @@ impl<'p> PageState<'p> {
             settled: drafts.settled,
             forks: VecDeque::new(),
             round: 1,
-            buffers: CallBuffers::default(),
-            looking: Looking::new(settings, graph),
+            looking: Looking::new(&settings, graph),
             guesses: GuessPolicy::new(GuessSettings {
                 head: settings.guesses.head && graph.head_drafts() > 0,
                 ..settings.guesses
             }),
+            settings,
             asked: Vec::new(),
             stats: DecodeStats::default(),
         })
@@ -168,34 +182,54 @@ impl<'p> PageState<'p> {
         ready
     }
 
-    /// Runs one call for `owners` and takes its outputs.
+    /// The call of `owners`: what its rows feed, and what it is to look at.
+    pub(super) fn plan(&mut self, mut owners: Vec<Owner>, parts: usize) -> PageCall {
+        // Rows in the order of their slots can be read in place; those without a suffix fit at the end.
+        owners.sort_by_key(|&owner| (self.slot(owner).unwrap_or(usize::MAX), owner));
+        let feeds: Vec<Feed> = owners.iter().map(|&owner| self.feed(owner, parts)).collect();
+        let contents: Vec<Option<&Content>> = owners.iter().map(|&owner| self.content(owner)).collect();
+        let focus = self.looking.plan(&feeds, &contents);
+        PageCall { owners, feeds, focus }
+    }
+
+    /// Runs a call by itself and takes its outputs.
     pub(super) fn run(
         &mut self,
         graph: &mut dyn DecodeGraph,
-        mut owners: Vec<Owner>,
+        buffers: &mut CallBuffers,
+        call: PageCall,
     ) -> Result<(), DecodeError> {
-        // Rows in the order of their slots can be read in place; those without a suffix fit at the end.
-        owners.sort_by_key(|&owner| (self.slot(owner).unwrap_or(usize::MAX), owner));
-        let parts = graph.dims().position_parts;
-        let feeds: Vec<Feed> = owners.iter().map(|&owner| self.feed(owner, parts)).collect();
-        let rows: Vec<(RowSource<'_>, &Feed)> = owners
-            .iter()
-            .zip(&feeds)
-            .map(|(&owner, feed)| (row_source(&self.contents, owner), feed))
-            .collect();
-        let contents: Vec<Option<&Content>> = owners.iter().map(|&owner| self.content(owner)).collect();
-        let focus = self.looking.plan(&feeds, &contents);
+        let sources = call.owners.iter().map(|&owner| row_source(&self.contents, owner));
+        let rows: Vec<(RowSource<'_>, &Feed)> = sources.zip(&call.feeds).collect();
         let started = std::time::Instant::now();
-        let output = self.buffers.run(graph, &mut self.kv, &rows, &focus)?;
+        let output = buffers.run(graph, &mut self.kv, &rows, &call.focus)?;
         self.stats.graph_seconds += started.elapsed().as_secs_f64();
+        self.take(graph, &call, &output)
+    }
+
+    /// Cache and rows of the page in a call that pages share.
+    pub(super) fn member(&mut self, call: &PageCall) -> Member<'_, '_> {
+        let PageState { kv, contents, .. } = self;
+        (kv, call.owners.iter().map(|&owner| row_source(contents, owner)).collect())
+    }
+
+    /// Takes the outputs of a call.
+    pub(super) fn take(
+        &mut self,
+        graph: &mut dyn DecodeGraph,
+        call: &PageCall,
+        output: &CallOutput,
+    ) -> Result<(), DecodeError> {
+        let PageCall { owners, feeds, focus } = call;
         self.stats.note_call(feeds.iter().map(|f| f.tokens.len()));
         self.stats.prefix_read += output.prefix_read;
-        let sources: Vec<RowSource<'_>> = rows.iter().map(|(source, _)| *source).collect();
-        self.looking.take(&mut self.kv, &focus, &sources, &output);
+        let sources: Vec<RowSource<'_>> =
+            owners.iter().map(|&owner| row_source(&self.contents, owner)).collect();
+        self.looking.take(&mut self.kv, focus, &sources, output);
         for (at, &row) in focus.watched.iter().enumerate() {
             if let Owner::Content(index) = owners[row as usize] {
                 let content = &mut self.contents[index];
-                self.looking.take_saliency(&mut self.kv, content, &output, (at, focus.watched.len()));
+                self.looking.take_saliency(&mut self.kv, content, output, (at, focus.watched.len()));
             }
         }
         // Oldest branches first: they may take the room of younger ones.
@@ -203,8 +237,8 @@ impl<'p> PageState<'p> {
         order.sort_by_key(|&row| owners[row]);
         for row in order {
             match owners[row] {
-                Owner::Content(index) => self.advance_content(index, row, &feeds[row], &output),
-                Owner::Trunk => self.advance_trunk(row, &feeds[row], &output),
+                Owner::Content(index) => self.advance_content(index, row, &feeds[row], output),
+                Owner::Trunk => self.advance_trunk(row, &feeds[row], output),
             }
         }
         self.ask_head(graph)?;

@@ -1,5 +1,6 @@
 //! Which streams run in the next call. Every running stream advances once a step; the rows of a step, sorted by length, are
-//! cut into calls where that costs least: padding against the fixed cost of a call.
+//! cut into calls where that costs least: padding against the fixed cost of a call. Calls of several pages are joined by the same
+//! measure.
 
 /// Most tokens of a call, padding included: bounds its activations (nano, 4 heads over 2,300 visual tokens: 40 MB a score
 /// tensor; 4,096 took the process to 2.3 GB).
@@ -46,6 +47,39 @@ fn first_cut(lens: &[usize], max_rows: usize) -> usize {
     costs[0].1
 }
 
+/// A call that a page wants made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallShape {
+    pub(super) rows: usize,
+    pub(super) tokens_per_row: usize,
+    /// It reads the whole prefix and asks for nothing but tokens.
+    pub(super) may_share: bool,
+}
+
+/// Most tokens a row of a call that pages share: longer ones fill a call by themselves.
+const MAX_SHARED_TOKENS: usize = 8;
+
+/// Which pages' `calls` become one: the smaller ones, as long as it costs less than a call for each. All pages take part in its shape,
+/// those that run alone with fillers. Empty where nothing is gained.
+pub(super) fn shared_call(calls: &[CallShape]) -> Vec<usize> {
+    let size = |place: &usize| calls[*place].rows * calls[*place].tokens_per_row;
+    let mut members: Vec<usize> = (0..calls.len())
+        .filter(|&place| calls[place].may_share && calls[place].tokens_per_row <= MAX_SHARED_TOKENS)
+        .collect();
+    while members.len() > 1 {
+        let most =
+            |of: fn(&CallShape) -> usize| members.iter().map(|&place| of(&calls[place])).max().unwrap_or(0);
+        let together = calls.len() * most(|call| call.rows) * most(|call| call.tokens_per_row) + CALL_COST;
+        let apart: usize = members.iter().map(|place| size(place).max(2) + CALL_COST).sum();
+        if together <= apart.min(MAX_CALL_TOKENS + CALL_COST) {
+            return members;
+        }
+        let largest = members.iter().max_by_key(|place| size(place)).copied();
+        members.retain(|&place| Some(place) != largest);
+    }
+    Vec::new()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +117,33 @@ mod tests {
         assert_eq!(calls(&[1; 100], 64).iter().map(Vec::len).max(), Some(64));
         assert_eq!(calls(&[512; 20], 64).iter().map(Vec::len).max(), Some(MAX_CALL_TOKENS / 512));
         assert_eq!(calls(&[5000], 64), [[5000]]);
+    }
+
+    fn shapes(calls: &[(usize, usize)]) -> Vec<CallShape> {
+        calls
+            .iter()
+            .map(|&(rows, tokens_per_row)| CallShape { rows, tokens_per_row, may_share: true })
+            .collect()
+    }
+
+    #[test]
+    fn small_calls_of_several_pages_are_one() {
+        assert_eq!(shared_call(&shapes(&[(1, 1), (1, 1), (1, 1)])), [0, 1, 2]);
+        assert_eq!(
+            shared_call(&shapes(&[(16, 1), (1, 1), (2, 4), (1, 1)])),
+            [1, 2, 3],
+            "16 rows of 4 for each would cost more"
+        );
+        assert_eq!(shared_call(&shapes(&[(1, 1)])), [0usize; 0]);
+    }
+
+    #[test]
+    fn long_calls_and_those_that_look_around_are_a_pages_own() {
+        assert_eq!(shared_call(&shapes(&[(1, 1), (1, 300), (1, 1)])), [0, 2]);
+        assert_eq!(shared_call(&shapes(&[(1, 300), (1, 300)])), [0usize; 0]);
+        let mut calls = shapes(&[(1, 1), (1, 1), (1, 1)]);
+        calls[1].may_share = false;
+        assert_eq!(shared_call(&calls), [0, 2]);
     }
 
     #[test]

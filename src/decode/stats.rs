@@ -12,6 +12,8 @@ use super::protocol::{DraftToken, KeptToken};
 pub struct DecodeStats {
     /// Calls of the decode graph; all of a page's calls follow one another.
     pub calls: usize,
+    /// Those of them that other pages shared.
+    pub shared_calls: usize,
     /// Steps: in each, every running stream advances once. A machine that runs all calls of a step at once would take this many.
     pub steps: usize,
     /// Rows over all calls, without fillers.
@@ -33,6 +35,9 @@ pub struct DecodeStats {
     pub preempted: usize,
     /// Most bytes of keys and values held at once, staging included.
     pub kv_peak_bytes: usize,
+    /// Most bytes of the memory of shared calls, all pages together.
+    pub pool_bytes: usize,
+    /// Of calls that were shared, the page's part.
     pub graph_seconds: f64,
     /// Of the multi-token head.
     pub head_seconds: f64,

@@ -308,6 +308,61 @@ proptest! {
         prop_assert!(decoded.stats.kv_peak_bytes > 0);
     }
 
+    /// Pages that share calls write what each stream of each of them writes alone.
+    #[test]
+    fn pages_that_share_calls_write_what_each_writes_alone(
+        visuals in prop::collection::vec(prop::collection::vec(1000i64..2000, 1..6), 1..6),
+        fork_visible: bool,
+        quality in quality(),
+        seed: u64,
+        max_rows in prop::sample::select(vec![1usize, 3, 64]),
+        max_pages in 1usize..5,
+        spare_positions in prop::option::of(0usize..400),
+        ngram: bool,
+        fail_at in prop::option::of(0usize..60),
+    ) {
+        let mut settings = LoopSettings { max_rows, ..settings() };
+        settings.guesses = GuessSettings { head: false, ngram };
+        let page = |visual: &Vec<TokenId>| {
+            let (visual, settings) = (visual.clone(), settings.clone());
+            Page { rule: &random_page, protocol: TestProtocol { fork_visible }, visual, settings }
+        };
+        let pages: Vec<Page<'_>> = visuals.iter().map(page).collect();
+        let alone: Vec<Alone> = pages.iter().map(Page::alone).collect();
+        let mut seed = seed;
+        let mut graph = FakeGraph::new(&random_page);
+        graph.joins_pages = true;
+        // A call that pages share may fail: they go on alone. A call alone that fails ends its page.
+        graph.fail_at = fail_at;
+        // Whatever the others hold, a page alone always has room, its copy in the pool included.
+        let longest = pages.iter().map(|p| p.tightest_budget() + p.visual.len() * DIMS.bytes_per_position());
+        let budget = spare_positions.map_or(1 << 30, |spare| {
+            longest.max().unwrap() + spare * DIMS.bytes_per_position()
+        });
+        let mut together = Pages::new(&graph, &pages[0].protocol, max_pages, budget);
+        let mut queue = (0..pages.len()).rev().collect::<Vec<_>>();
+        let mut decoded = BTreeMap::new();
+        while !(queue.is_empty() && together.is_empty()) {
+            while together.has_room() && let Some(n) = queue.pop() {
+                let drafts = drafts_of(&alone[n], |tokens| edited(tokens, quality, &mut seed));
+                let (prefix, _) = prefix(&pages[n].visual);
+                together.admit(n, PageJob { prefix, drafts, settings: settings.clone() });
+            }
+            prop_assert!(together.len() <= max_pages);
+            decoded.extend(together.step(&mut graph));
+        }
+        prop_assert_eq!(decoded.len(), pages.len());
+        let mut failed = 0;
+        for (n, result) in decoded {
+            match result {
+                Ok(page) => prop_assert_eq!(written(&page), alone[n].clone()),
+                Err(DecodeError::Graph(_)) => failed += 1,
+                Err(error) => prop_assert!(false, "page {n}: {error}"),
+            }
+        }
+        prop_assert!(failed <= usize::from(fail_at.is_some()));
+    }
+
     /// Guesses of a head that is wrong now and then, and look-ups, change nothing of what is written, under any rule.
     #[test]
     fn guesses_change_nothing_that_is_written(
@@ -613,6 +668,53 @@ fn a_page_that_could_not_finish_is_not_admitted() {
         decode_page(&mut graph, &page.protocol, prefix(&page.visual).0, PageDrafts::default(), &settings);
     assert!(matches!(result, Err(DecodeError::NoRoom { .. })));
     assert!(graph.calls.is_empty());
+}
+
+/// Three pages without drafts, decoded `max_pages` at once: the graph's calls and what each page counted.
+fn three_pages(max_pages: usize, fail_at: Option<usize>) -> (Vec<usize>, Vec<DecodeStats>) {
+    let page = long_page();
+    let mut graph = FakeGraph::new(page.rule);
+    (graph.joins_pages, graph.fail_at) = (true, fail_at);
+    let mut pages = Pages::new(&graph, &page.protocol, max_pages, 1 << 30);
+    let (mut left, mut stats) = (3, Vec::new());
+    while left > 0 || !pages.is_empty() {
+        while pages.has_room() && left > 0 {
+            left -= 1;
+            let (prefix, drafts) = (prefix(&page.visual).0, PageDrafts::default());
+            pages.admit(left, PageJob { prefix, drafts, settings: page.settings.clone() });
+        }
+        for (_, decoded) in pages.step(&mut graph) {
+            let decoded = decoded.unwrap();
+            assert_eq!(written(&decoded), page.alone());
+            stats.push(decoded.stats);
+        }
+    }
+    (graph.calls.iter().map(|call| call.pages).collect(), stats)
+}
+
+#[test]
+fn three_equal_pages_take_the_calls_of_one() {
+    let (calls, stats) = three_pages(4, None);
+    assert_eq!(calls.iter().max(), Some(&3));
+    let (apart, alone) = three_pages(1, None);
+    assert_eq!(apart.iter().max(), Some(&1));
+    // The pages come in one after another, a step apart.
+    assert!(calls.len() <= apart.len() / 3 + 4, "{} and {}", calls.len(), apart.len());
+    for (shared, alone) in stats.iter().zip(&alone) {
+        assert_eq!((shared.calls, shared.steps), (alone.calls, alone.steps));
+        assert!(shared.shared_calls > alone.calls / 2 && alone.shared_calls == 0);
+        assert!(shared.pool_bytes > 0 && alone.pool_bytes == 0);
+    }
+}
+
+#[test]
+fn pages_whose_shared_call_fails_go_on_alone() {
+    let (calls, _) = three_pages(4, None);
+    let shared = calls.iter().position(|&pages| pages > 1);
+    assert!(shared.is_some());
+    let (after, stats) = three_pages(4, shared);
+    assert_eq!(stats.len(), 3, "no page is lost");
+    assert!(after.len() > calls.len(), "a call for each page in the place of one");
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(crate) struct Next {
 /// The small inputs of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recorded {
+    pub(crate) pages: usize,
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) positions: Vec<f32>,
     pub(crate) rows: usize,
@@ -41,8 +42,10 @@ pub(crate) const DIMS: Dims = Dims { layers: 2, kv_heads: 2, head_dim: 5, positi
 pub(crate) struct FakeGraph<'a> {
     rule: &'a dyn Fn(&[Seen]) -> Next,
     pub(crate) calls: Vec<Recorded>,
-    /// The call with this index fails.
+    /// The call with this index fails, once.
     pub(crate) fail_at: Option<usize>,
+    /// Steps may be of several pages.
+    pub(crate) joins_pages: bool,
     /// Layers that return scores: [`focal_score`].
     pub(crate) focal_layers: Vec<usize>,
     /// Watched rows look where [`focal_score`] says, with every head.
@@ -141,14 +144,15 @@ fn read(
     found.swap_remove(0)
 }
 
-/// The prefix as each layer and head reads it.
-fn prefixes(input: &StepInput<'_>) -> Vec<Vec<Vec<Seen>>> {
+/// A page's prefix as each layer and head reads it.
+fn prefixes(input: &StepInput<'_>, page: usize) -> Vec<Vec<Vec<Seen>>> {
     let of_head = |layer: usize, head: usize| {
-        let len = input.prefix_len[layer];
-        let size = len * DIMS.head_dim;
+        let (len, capacity) = (input.prefix_len[layer * input.pages + page], input.prefix_capacity[layer]);
+        let size = capacity * DIMS.head_dim;
         let read = |data: &[f32], is_values: bool| -> Vec<Seen> {
-            let data = &data[head * size..(head + 1) * size];
-            let run = Run { data, capacity: len, transposed: is_values };
+            let data = &data[(page * DIMS.kv_heads + head) * size..][..size];
+            assert!(data.iter().all(|v| v.is_finite()), "a masked position is not finite");
+            let run = Run { data, capacity, transposed: is_values };
             seen_in(&run, len, (layer, head), is_values)
         };
         let keys = read(input.prefix_keys[layer], false);
@@ -159,14 +163,16 @@ fn prefixes(input: &StepInput<'_>) -> Vec<Vec<Vec<Seen>>> {
 }
 
 impl FakeGraph<'_> {
-    /// All segments that row `r` of a call attends to before its own tokens; of the prefix what the head that reads most reads.
+    /// All segments that row `r` of a call (of all its pages' rows) attends to before its own tokens; of the prefix what the head that
+    /// reads most reads.
     fn attended(&mut self, input: &StepInput<'_>, r: usize) -> Vec<Seen> {
-        let prefixes: Vec<Vec<Seen>> = prefixes(input).into_iter().flatten().collect();
+        let page = r / input.rows;
+        let prefixes: Vec<Vec<Seen>> = prefixes(input, page).into_iter().flatten().collect();
         let mut history = prefixes.iter().max_by_key(|prefix| prefix.len()).unwrap().clone();
         if self.calls.is_empty() {
             self.whole = history.clone();
         }
-        for part in &prefixes {
+        for part in prefixes.iter().filter(|_| !self.joins_pages) {
             let mut rest = self.whole.iter();
             // Layers may leave positions out, never change them.
             assert!(part.iter().all(|seen| rest.any(|other| other == seen)), "a part of another prefix");
@@ -175,7 +181,7 @@ impl FakeGraph<'_> {
         let visible = input.trunk_visible[r] as usize;
         assert!(visible <= input.trunk_capacity);
         let capacity = input.trunk_capacity;
-        history.extend(read(all.clone(), &input.trunk_keys, &input.trunk_values, visible, capacity, 0));
+        history.extend(read(all.clone(), &input.trunk_keys, &input.trunk_values, visible, capacity, page));
         let len = input.suffix_len[r] as usize;
         assert!(len <= input.suffix_capacity);
         history.extend(read(all, &input.suffix_keys, &input.suffix_values, len, input.suffix_capacity, r));
@@ -196,6 +202,7 @@ impl<'a> FakeGraph<'a> {
             rule,
             calls: Vec::new(),
             fail_at: None,
+            joins_pages: false,
             focal_layers: Vec::new(),
             saliency: false,
             head_drafts: 0,
@@ -210,6 +217,10 @@ impl<'a> FakeGraph<'a> {
 impl DecodeGraph for FakeGraph<'_> {
     fn dims(&self) -> Dims {
         Dims { hidden: usize::from(self.head_drafts > 0), ..DIMS }
+    }
+
+    fn joins_pages(&self) -> bool {
+        self.joins_pages
     }
 
     fn has_saliency(&self) -> bool {
@@ -244,9 +255,11 @@ impl DecodeGraph for FakeGraph<'_> {
 
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError> {
         if self.fail_at == Some(self.calls.len()) {
+            self.fail_at = None;
             return Err(GraphError { graph: "fake".into(), message: "told to fail".into() });
         }
-        let (rows, per_row) = (input.rows, input.tokens_per_row);
+        assert!(input.pages == 1 || self.joins_pages, "pages that may not be joined");
+        let (rows, per_row) = (input.pages * input.rows, input.tokens_per_row);
         assert_eq!(input.tokens.len(), rows * per_row);
         assert_eq!(input.positions.len(), rows * per_row * DIMS.position_parts);
         assert!(rows * per_row >= 2, "a lone token");
@@ -304,6 +317,7 @@ impl DecodeGraph for FakeGraph<'_> {
             output.saliency = (0..DIMS.layers).map(of_layer).collect();
         }
         self.calls.push(Recorded {
+            pages: input.pages,
             tokens: input.tokens.to_vec(),
             positions: input.positions.to_vec(),
             rows,
@@ -311,7 +325,7 @@ impl DecodeGraph for FakeGraph<'_> {
             trunk_visible: input.trunk_visible.to_vec(),
             suffix_len: input.suffix_len.to_vec(),
             suffix_capacity: input.suffix_capacity,
-            prefix_read: prefixes(input)[0][0].iter().map(|seen| seen.token).collect(),
+            prefix_read: prefixes(input, 0)[0][0].iter().map(|seen| seen.token).collect(),
             watched: input.watched.to_vec(),
         });
         Ok(output)

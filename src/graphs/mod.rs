@@ -111,51 +111,55 @@ impl Prefix {
 /// What one decode call reads. Slices are views of the KV manager's memory, nothing is copied on the way to the graph.
 #[derive(Debug)]
 pub struct StepInput<'a> {
-    /// `[rows, tokens_per_row]`, padded with 0.
-    pub tokens: &'a [TokenId],
-    /// `[rows, tokens_per_row, position_parts]`
-    pub positions: &'a [f32],
+    pub pages: usize,
+    /// Of each page.
     pub rows: usize,
     pub tokens_per_row: usize,
-    /// `[rows]`
+    /// `[pages, rows, tokens_per_row]`, padded with 0.
+    pub tokens: &'a [TokenId],
+    /// `[pages, rows, tokens_per_row, position_parts]`
+    pub positions: &'a [f32],
+    /// `[pages, rows]`
     pub trunk_visible: &'a [i64],
-    /// `[rows]`
+    /// `[pages, rows]`
     pub suffix_len: &'a [i64],
-    /// Per layer, `[KVH, prefix_len[l], D]`.
-    pub prefix_keys: Vec<&'a [f32]>,
-    /// Per layer, `[KVH, D, prefix_len[l]]`.
-    pub prefix_values: Vec<&'a [f32]>,
-    /// Per layer.
+    /// Valid positions, `[layers, pages]`.
     pub prefix_len: Vec<usize>,
-    /// Per layer, `[KVH, trunk_capacity, D]`.
+    /// Per layer.
+    pub prefix_capacity: Vec<usize>,
+    /// Per layer, `[pages, KVH, prefix_capacity[l], D]`.
+    pub prefix_keys: Vec<&'a [f32]>,
+    /// Per layer, `[pages, KVH, D, prefix_capacity[l]]`.
+    pub prefix_values: Vec<&'a [f32]>,
+    /// Per layer, `[pages, KVH, trunk_capacity, D]`.
     pub trunk_keys: Vec<&'a [f32]>,
     pub trunk_values: Vec<&'a [f32]>,
     pub trunk_capacity: usize,
-    /// Per layer, `[rows, KVH, suffix_capacity, D]`.
+    /// Per layer, `[pages, rows, KVH, suffix_capacity, D]`.
     pub suffix_keys: Vec<&'a [f32]>,
     pub suffix_values: Vec<&'a [f32]>,
     pub suffix_capacity: usize,
     /// Return the focal layers' scores; their prefixes are then whole.
     pub wants_focal: bool,
-    /// Rows whose saliency is returned; the prefix is then whole.
+    /// Rows of the first page whose saliency is returned; its prefix is then whole.
     pub watched: &'a [i64],
 }
 
 /// What one decode call returns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOutput {
-    /// `[rows, tokens_per_row]` each.
+    /// `[pages, rows, tokens_per_row]` each.
     pub next_id: Vec<TokenId>,
     pub next_logprob: Vec<f32>,
     pub draft_logprob: Vec<f32>,
-    /// `[rows, tokens_per_row, hidden]`; empty if the graph does not return it.
+    /// `[pages, rows, tokens_per_row, hidden]`; empty if the graph does not return it.
     pub hidden: Vec<f32>,
-    /// Per layer, `[rows, KVH, tokens_per_row, D]`.
+    /// Per layer, `[pages, rows, KVH, tokens_per_row, D]`.
     pub new_keys: Vec<Vec<f32>>,
     pub new_values: Vec<Vec<f32>>,
-    /// By focal layer, `[rows, prefix of the layer]`; empty if not wanted.
+    /// By focal layer, `[pages, rows, prefix of the layer]`; empty if not wanted.
     pub focal_scores: Vec<Vec<f32>>,
-    /// `[L, rows]`; empty if not wanted.
+    /// `[L, pages, rows]`; empty if not wanted.
     pub image_attention: Vec<f32>,
     /// By layer, `[KVH, watched rows, G, prefix of the layer]`; empty if none is watched.
     pub saliency: Vec<Vec<f32>>,
@@ -180,9 +184,13 @@ pub struct GraphError {
     pub message: String,
 }
 
-/// One decoder step for rows of one page.
+/// One decoder step for rows of one page, or of several.
 pub trait DecodeGraph {
     fn dims(&self) -> Dims;
+    /// Can rows of several pages share a step?
+    fn joins_pages(&self) -> bool {
+        false
+    }
     /// Layers whose scores a step can return, in their order there.
     fn focal_layers(&self) -> &[usize] {
         &[]
@@ -199,7 +207,8 @@ pub trait DecodeGraph {
     fn draft(&mut self, _hidden: &[f32], _tokens: &[TokenId]) -> Result<HeadDrafts, GraphError> {
         Ok(HeadDrafts::default())
     }
-    /// The next steps are of another page: what is known of the last one's prefix is forgotten. Its first step reads it whole.
+    /// The next steps are of another page, or of pages in other places: what is known of the last ones' prefixes is forgotten. The first step of a page
+    /// reads its prefix whole.
     fn begin_page(&mut self) {}
     fn step(&mut self, input: &StepInput<'_>) -> Result<StepOutput, GraphError>;
 }

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use ort::session::{Session, SessionOutputs};
 
 use self::contract::{
-    Expected, F32, I64, Inputs, checked, expected, failed, graph_name, layer_names, values, view,
+    Expected, F32, I64, Inputs, checked, expected, failed, first_axis_is_free, graph_name, layer_names,
+    values, view,
 };
 use self::resident::{Place, Resident, place_of};
 use super::manifest::PackError;
@@ -76,7 +77,11 @@ impl OnnxDecodeGraph {
         let (inputs, outputs) = (StepTensors::inputs(dims, extras), StepTensors::outputs(dims, extras));
         let session = checked(session, path, &inputs, &outputs)?;
         let returns_hidden = session.outputs().iter().any(|o| o.name() == "hidden");
-        let tensors = StepTensors::new(graph_name(path), dims, returns_hidden, extras.clone());
+        let joins_pages = first_axis_is_free(session.inputs(), "tokens");
+        let tensors = StepTensors {
+            joins_pages,
+            ..StepTensors::new(graph_name(path), dims, returns_hidden, extras.clone())
+        };
         Ok(OnnxDecodeGraph {
             tensors,
             session,
@@ -101,6 +106,10 @@ impl OnnxDecodeGraph {
 impl DecodeGraph for OnnxDecodeGraph {
     fn dims(&self) -> Dims {
         self.tensors.dims
+    }
+
+    fn joins_pages(&self) -> bool {
+        self.tensors.joins_pages
     }
 
     fn focal_layers(&self) -> &[usize] {
@@ -128,15 +137,17 @@ impl DecodeGraph for OnnxDecodeGraph {
         let fail = |message: String| failed(&tensors.graph, message);
         tensors.check_layers(input).map_err(fail)?;
         let prefix_len: Vec<i64> = input.prefix_len.iter().map(|&len| len as i64).collect();
-        if let (Some(place), None) = (&place, &resident)
-            && input.prefix_len.iter().all(|&len| len > 0)
+        // The prefixes of pages that share a step change only when a page comes or goes.
+        let is_there = resident.as_ref().is_some_and(|r| input.pages == 1 || r.holds(input));
+        if let (Some(place), false) = (&place, is_there)
+            && input.prefix_capacity.iter().all(|&len| len > 0)
         {
             *resident = Some(Resident::new(input, tensors.dims, place).map_err(fail)?);
         }
         let feed = tensors.feed(input, &prefix_len, resident.as_ref()).map_err(fail)?;
         let outputs = session.run(feed).map_err(|e| failed(&tensors.graph, e))?;
         // Without a prefix there is nothing to look at, and ONNX Runtime's sum over it has no values.
-        let focal = input.wants_focal && input.prefix_len.iter().all(|&len| len > 0);
+        let focal = input.wants_focal && input.prefix_capacity.iter().all(|&len| len > 0);
         let watched = tensors.extras.saliency && !input.watched.is_empty();
         tensors.collect(&outputs, focal, watched).map_err(fail)
     }
@@ -148,6 +159,8 @@ struct StepTensors {
     dims: Dims,
     returns_hidden: bool,
     extras: StepExtras,
+    /// The pages of a step may be any number.
+    joins_pages: bool,
     focal_scores: Vec<String>,
     saliency: Vec<String>,
     prefix_keys: Vec<String>,
@@ -167,6 +180,7 @@ impl StepTensors {
             graph,
             dims,
             returns_hidden,
+            joins_pages: false,
             focal_scores: extras.focal_layers.iter().map(|layer| format!("focal_scores.{layer}")).collect(),
             saliency: names("saliency"),
             extras,
@@ -234,30 +248,30 @@ impl StepTensors {
         prefix_len: &'a [i64],
         resident: Option<&'a Resident>,
     ) -> Result<Inputs<'a>, String> {
-        let (rows, tokens) = (input.rows, input.tokens_per_row);
+        let (pages, rows, tokens) = (input.pages, input.rows, input.tokens_per_row);
         let Dims { layers, kv_heads: heads, head_dim: dim, position_parts: parts, .. } = self.dims;
         let mut list: Inputs<'a> = Vec::with_capacity(5 + 6 * layers);
-        list.push(view("tokens", input.tokens, vec![1, rows, tokens])?);
-        list.push(view("positions", input.positions, vec![1, rows, tokens, parts])?);
-        list.push(view("prefix_len", prefix_len, vec![layers, 1])?);
-        list.push(view("trunk_visible", input.trunk_visible, vec![1, rows])?);
-        list.push(view("suffix_len", input.suffix_len, vec![1, rows])?);
+        list.push(view("tokens", input.tokens, vec![pages, rows, tokens])?);
+        list.push(view("positions", input.positions, vec![pages, rows, tokens, parts])?);
+        list.push(view("prefix_len", prefix_len, vec![layers, pages])?);
+        list.push(view("trunk_visible", input.trunk_visible, vec![pages, rows])?);
+        list.push(view("suffix_len", input.suffix_len, vec![pages, rows])?);
         if self.extras.saliency {
             list.push(view("watched", input.watched, vec![input.watched.len()])?);
         }
-        let trunk = || vec![1, heads, input.trunk_capacity, dim];
-        let suffix = || vec![1, rows, heads, input.suffix_capacity, dim];
+        let trunk = || vec![pages, heads, input.trunk_capacity, dim];
+        let suffix = || vec![pages, rows, heads, input.suffix_capacity, dim];
         for layer in 0..layers {
-            let len = input.prefix_len[layer];
+            let len = input.prefix_capacity[layer];
             let (keys, values) = (input.prefix_keys[layer], input.prefix_values[layer]);
             let (key, value) = (&self.prefix_keys[layer], &self.prefix_values[layer]);
             list.push(match resident.and_then(|r| r.keys(layer, key, keys)) {
                 Some(there) => there,
-                None => view(key, keys, vec![1, heads, len, dim])?,
+                None => view(key, keys, vec![pages, heads, len, dim])?,
             });
             list.push(match resident.and_then(|r| r.values(layer, value, values)) {
                 Some(there) => there,
-                None => view(value, values, vec![1, heads, dim, len])?,
+                None => view(value, values, vec![pages, heads, dim, len])?,
             });
             list.push(view(&self.trunk_keys[layer], input.trunk_keys[layer], trunk())?);
             list.push(view(&self.trunk_values[layer], input.trunk_values[layer], trunk())?);
@@ -270,7 +284,8 @@ impl StepTensors {
     /// Lists with one entry a layer must have that many entries.
     fn check_layers(&self, input: &StepInput<'_>) -> Result<(), String> {
         let counts = [
-            ("prefix_len", input.prefix_len.len()),
+            ("prefix_len", input.prefix_len.len() / input.pages.max(1)),
+            ("prefix_len", input.prefix_capacity.len()),
             ("prefix_k", input.prefix_keys.len()),
             ("prefix_v", input.prefix_values.len()),
             ("trunk_k", input.trunk_keys.len()),

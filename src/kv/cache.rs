@@ -56,6 +56,8 @@ pub struct KvCache {
     pub(super) prefix: PagePrefix,
     pub(super) trunk: Storage,
     pub(super) trunk_len: usize,
+    /// So many of the trunk's rows are those that a pool copied last.
+    pub(super) trunk_same_to: usize,
     pub(super) suffixes: Storage,
     /// Suffixes of a call whose rows do not lie side by side, copied together.
     pub(super) staging: Storage,
@@ -75,6 +77,7 @@ impl KvCache {
             prefix: PagePrefix::new(prefix, dims),
             trunk: Storage::empty(dims),
             trunk_len: 0,
+            trunk_same_to: 0,
             suffixes: Storage::empty(dims),
             staging: Storage::empty(dims),
             entries: Vec::new(),
@@ -176,6 +179,7 @@ impl KvCache {
             self.trunk_len
         );
         self.trunk_len = keep_len;
+        self.trunk_same_to = self.trunk_same_to.min(keep_len);
     }
 
     /// Adds rows to the end of a branch's suffix. `None` if the pool is full; then nothing has changed.

@@ -1,4 +1,4 @@
-//! Key/value memory of one page: segments, and branches that share them.
+//! Key/value memory of one page: segments, and branches that share them; and that of the calls that pages share ([`PagePool`]).
 //!
 //! ```text
 //!            prefix (image, prompt)    trunk (layout tokens)          suffixes (each branch's own tokens)
@@ -30,9 +30,11 @@
 //!    each head of a layer), or everything if a row keeps everything or the union is too large.
 //! 11. The prefix itself never changes. (What was gathered of it, and the copy of the values that fixation gathers from, are on
 //!    top of the budget, too; they are counted in the peak.)
+//! 12. A view of a pool shows each row of each page what a view of its page alone would.
 
 mod cache;
 mod gathered;
+mod pool;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ use crate::graphs::Dims;
 
 pub use cache::{Branch, BranchId, KvCache, NewRows, RowSource};
 pub use gathered::{Fixation, Retention};
+pub use pool::{Member, PagePool};
 pub use view::{Fed, KvView, Reading};
 
 /// How much a page may hold.

@@ -1,5 +1,7 @@
 //! The memory itself: keys and values of `slots` runs of positions, per layer. Knows nothing of branches.
 
+use std::ops::Range;
+
 use crate::graphs::Dims;
 
 /// Where new rows come from: one row of a call's `new_k` and `new_v`, its first `count` positions.
@@ -104,24 +106,42 @@ impl Storage {
         (keys, values)
     }
 
-    /// Makes this `[sources.len(), KVH, capacity, D]` and copies the first `len` positions of each source slot of `from` into
-    /// it; a row without a source keeps whatever is there, which is finite. Memory is reused.
-    pub(super) fn gather(&mut self, from: &Storage, capacity: usize, sources: &[Option<Moved>]) {
+    /// Makes this `[sources.len(), KVH, capacity, D]` and copies the first `len` positions of each row's source slot into it; a
+    /// row without a source keeps whatever is there, which is finite. Memory is reused.
+    pub(super) fn gather(&mut self, capacity: usize, sources: &[Option<(&Storage, Moved)>]) {
         let (heads, width) = (self.dims.kv_heads, self.dims.head_dim);
-        let size = sources.len() * heads * capacity * width;
-        let pairs = self.keys.iter_mut().zip(&from.keys).chain(self.values.iter_mut().zip(&from.values));
-        for (target, source) in pairs {
-            target.resize(size, 0.0);
-            for (row, moved) in sources.iter().enumerate() {
-                let Some(Moved { from: slot, len }) = *moved else { continue };
-                for head in 0..heads {
-                    let start = (slot * heads + head) * from.capacity * width;
-                    let to = (row * heads + head) * capacity * width;
-                    target[to..to + len * width].copy_from_slice(&source[start..start + len * width]);
-                }
-            }
+        for buffer in self.keys.iter_mut().chain(&mut self.values) {
+            buffer.resize(sources.len() * heads * capacity * width, 0.0);
         }
         self.slots = sources.len();
         self.capacity = capacity;
+        for (row, source) in sources.iter().enumerate() {
+            let Some((from, Moved { from: slot, len })) = *source else { continue };
+            self.copy_rows(row, from, slot, 0..len);
+        }
+    }
+
+    /// Copies `positions` of slot 0 of `from` to the same positions of `slot`.
+    pub(super) fn copy(&mut self, slot: usize, from: &Storage, positions: Range<usize>) {
+        if !positions.is_empty() {
+            self.copy_rows(slot, from, 0, positions);
+        }
+    }
+
+    fn copy_rows(&mut self, slot: usize, from: &Storage, from_slot: usize, positions: Range<usize>) {
+        let (heads, width) = (self.dims.kv_heads, self.dims.head_dim);
+        assert!(
+            slot < self.slots && positions.end <= self.capacity.min(from.capacity),
+            "{positions:?} lie outside the memory"
+        );
+        let pairs = self.keys.iter_mut().zip(&from.keys).chain(self.values.iter_mut().zip(&from.values));
+        for (target, source) in pairs {
+            for head in 0..heads {
+                let start = ((from_slot * heads + head) * from.capacity + positions.start) * width;
+                let to = ((slot * heads + head) * self.capacity + positions.start) * width;
+                let size = positions.len() * width;
+                target[to..to + size].copy_from_slice(&source[start..start + size]);
+            }
+        }
     }
 }

@@ -73,14 +73,22 @@ fn with_rows<T>(rows: &[Row], junk: usize, append: impl FnOnce(&NewRows<'_>) -> 
 }
 
 fn page_prefix() -> Prefix {
-    let mut prefix = Prefix { len: PREFIX.len(), ..Prefix::default() };
+    page_prefix_of(PREFIX.len())
+}
+
+/// The first `len` positions of [`PREFIX`].
+fn page_prefix_of(len: usize) -> Prefix {
+    let rows = &PREFIX[..len];
+    let mut prefix = Prefix { len, ..Prefix::default() };
     for layer in 0..DIMS.layers {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for head in 0..DIMS.kv_heads {
             keys.extend(
-                PREFIX.iter().flat_map(|&row| (0..2).map(move |part| number(row, layer, head, part, false))),
+                rows.iter().flat_map(|&row| (0..2).map(move |part| number(row, layer, head, part, false))),
             );
-            values.extend((0..2).flat_map(|part| PREFIX.map(|row| number(row, layer, head, part, true))));
+            let columns =
+                (0..2).flat_map(|part| rows.iter().map(move |&row| number(row, layer, head, part, true)));
+            values.extend(columns);
         }
         prefix.keys.push(keys);
         prefix.values.push(values);
@@ -396,6 +404,128 @@ proptest! {
         model.check(&[]);
         prop_assert_eq!(model.kv.held_slots(), 0);
     }
+}
+
+/// What a row is shown: its prefix, its visible trunk, its suffix; keys and values of all layers and heads.
+fn shown(view: &KvView<'_>, page: usize, row: usize) -> Vec<Vec<f32>> {
+    let (heads, width) = (DIMS.kv_heads, DIMS.head_dim);
+    let rows = view.trunk_visible.len() / view.pages;
+    let at = page * rows + row;
+    let mut out = Vec::new();
+    for layer in 0..DIMS.layers {
+        let (len, capacity) = (view.prefix_len[layer * view.pages + page], view.prefix_capacity[layer]);
+        for head in 0..heads {
+            let start = (page * heads + head) * capacity * width;
+            out.push(view.prefix_keys[layer][start..start + len * width].to_vec());
+            let columns =
+                view.prefix_values[layer][start..start + capacity * width].chunks_exact(capacity.max(1));
+            out.push(columns.flat_map(|column| &column[..len]).copied().collect());
+            let mut run = |buffer: &[f32], block: usize, capacity: usize, len: usize| {
+                let start = (block * heads + head) * capacity * width;
+                out.push(buffer[start..start + len * width].to_vec());
+            };
+            let (visible, suffix) = (view.trunk_visible[at] as usize, view.suffix_len[at] as usize);
+            for trunk in [view.trunk_keys[layer], view.trunk_values[layer]] {
+                run(trunk, page, view.trunk_capacity, visible);
+            }
+            for suffixes in [view.suffix_keys[layer], view.suffix_values[layer]] {
+                run(suffixes, at, view.suffix_capacity, suffix);
+            }
+        }
+    }
+    out
+}
+
+/// Each row of each page is shown in the pool what it is shown alone, and whatever is masked is finite.
+fn check_pool(pool: &mut PagePool, models: &mut [Model], takes_part: impl Fn(usize) -> bool) {
+    let mut alone = Vec::new();
+    for (page, model) in models.iter_mut().enumerate() {
+        let Model { kv, branches, .. } = model;
+        let rows: Vec<RowSource<'_>> =
+            branches.iter().map(|b| RowSource::Branch(&b.branch)).chain([RowSource::Trunk]).collect();
+        let view = kv.view(&rows);
+        let count = if takes_part(page) { rows.len() } else { 0 };
+        alone.push((0..count).map(|row| shown(&view, 0, row)).collect::<Vec<_>>());
+    }
+    let mut members: Vec<Member<'_, '_>> = Vec::new();
+    for (page, model) in models.iter_mut().enumerate() {
+        let Model { kv, branches, .. } = model;
+        let rows = branches.iter().map(|b| RowSource::Branch(&b.branch)).chain([RowSource::Trunk]);
+        members.push((kv, if takes_part(page) { rows.collect() } else { Vec::new() }));
+    }
+    let view = pool.view(&mut members);
+    for layer in 0..DIMS.layers {
+        for buffer in [view.prefix_keys[layer], view.trunk_values[layer], view.suffix_keys[layer]] {
+            assert!(buffer.iter().all(|v| v.is_finite()));
+        }
+    }
+    for (page, rows) in alone.iter().enumerate() {
+        for (row, expected) in rows.iter().enumerate() {
+            assert_eq!(&shown(&view, page, row), expected, "row {row} of page {page}");
+        }
+        let rows_of_page = view.trunk_visible.len() / view.pages;
+        let fillers = page * rows_of_page + rows.len()..(page + 1) * rows_of_page;
+        assert!(fillers.clone().all(|at| view.trunk_visible[at] == 0 && view.suffix_len[at] == 0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..config() })]
+
+    #[test]
+    fn a_pool_shows_each_row_what_its_page_alone_would(
+        operations in prop::collection::vec((0usize..3, operation()), 1..50),
+        lens in prop::collection::vec(0usize..=PREFIX.len(), 3),
+        step in 1usize..5,
+        leaves in 0usize..3,
+        absent in 0usize..4,
+    ) {
+        let mut pool = PagePool::new(DIMS, step);
+        let mut models: Vec<Model> = Vec::new();
+        for (place, &len) in lens.iter().enumerate() {
+            let kv = KvCache::new(DIMS, page_prefix_of(len), LIMITS).expect("the budget admits the page");
+            models.push(Model { kv, trunk: Vec::new(), trunk_looks_at: None, branches: Vec::new() });
+            pool.enter(place, &mut models[place].kv);
+        }
+        for (number, (page, operation)) in operations.iter().enumerate() {
+            let reads_prefix = matches!(operation, Operation::Fixate(..) | Operation::Retain(..));
+            if !reads_prefix {
+                let page = page % models.len();
+                models[page].apply(operation);
+            }
+            if number % 3 == 0 {
+                check_pool(&mut pool, &mut models, |page| page != absent);
+            }
+        }
+        check_pool(&mut pool, &mut models, |_| true);
+        // A page leaves, and the last one takes its place.
+        models.swap_remove(leaves);
+        if let Some(moved) = models.get_mut(leaves) {
+            pool.enter(leaves, &mut moved.kv);
+        }
+        pool.leave_last();
+        check_pool(&mut pool, &mut models, |_| true);
+        let held: usize = models.iter().map(|model| model.kv.bytes()).sum();
+        prop_assert!(pool.bytes() > 0 || held == 0);
+        for _ in 0..2 {
+            pool.leave_last();
+        }
+        prop_assert_eq!(pool.bytes(), 0);
+    }
+}
+
+#[test]
+fn of_a_trunk_only_what_is_new_is_copied() {
+    let mut model = model();
+    let mut pool = PagePool::new(DIMS, 4);
+    pool.enter(0, &mut model.kv);
+    model.apply(&Operation::AppendTrunk(vec![true, false]));
+    pool.view(&mut [(&mut model.kv, vec![RowSource::Trunk])]);
+    assert_eq!(model.kv.trunk_same_to, 2);
+    model.apply(&Operation::TruncateTrunk(1));
+    assert_eq!(model.kv.trunk_same_to, 1);
+    model.apply(&Operation::AppendTrunk(vec![true]));
+    check_pool(&mut pool, std::slice::from_mut(&mut model), |_| true);
 }
 
 #[test]

@@ -2,14 +2,16 @@
 
 use crate::graphs::{StepInput, TokenId};
 
-use super::cache::{Entry, KvCache, RowSource, entry_in};
+use super::cache::{KvCache, RowSource, entry_in};
 use super::gathered::{Fixation, Retention};
-use super::storage::Moved;
+use super::storage::{Moved, Storage};
 
 /// What a call's rows read, in the shapes of [`crate::graphs::StepInput`].
 #[derive(Debug)]
 pub struct KvView<'a> {
+    pub pages: usize,
     pub prefix_len: Vec<usize>,
+    pub prefix_capacity: Vec<usize>,
     pub prefix_keys: Vec<&'a [f32]>,
     pub prefix_values: Vec<&'a [f32]>,
     pub trunk_keys: Vec<&'a [f32]>,
@@ -41,13 +43,15 @@ impl<'a> KvView<'a> {
         StepInput {
             tokens: fed.tokens,
             positions: fed.positions,
-            rows: self.trunk_visible.len(),
+            pages: self.pages,
+            rows: self.trunk_visible.len() / self.pages.max(1),
             tokens_per_row: fed.tokens_per_row,
             trunk_visible: &self.trunk_visible,
             suffix_len: &self.suffix_len,
             prefix_keys: self.prefix_keys.clone(),
             prefix_values: self.prefix_values.clone(),
             prefix_len: self.prefix_len.clone(),
+            prefix_capacity: self.prefix_capacity.clone(),
             trunk_keys: self.trunk_keys.clone(),
             trunk_values: self.trunk_values.clone(),
             trunk_capacity: self.trunk_capacity,
@@ -59,10 +63,18 @@ impl<'a> KvView<'a> {
         }
     }
 
-    /// Prefix positions that a layer reads, mean over the layers.
-    pub fn prefix_read(&self) -> f64 {
-        self.prefix_len.iter().sum::<usize>() as f64 / self.prefix_len.len().max(1) as f64
+    /// Prefix positions of the page at `place` that a layer reads, mean over the layers.
+    pub fn prefix_read(&self, place: usize) -> f64 {
+        let lens = self.prefix_len.iter().skip(place).step_by(self.pages.max(1));
+        lens.sum::<usize>() as f64 / self.prefix_capacity.len().max(1) as f64
     }
+}
+
+/// What a row reads beside the prefix: so much of the trunk, and a suffix.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowReads {
+    pub(super) trunk: usize,
+    pub(super) suffix: Option<Moved>,
 }
 
 /// Which part of the prefix a call may leave out.
@@ -111,18 +123,10 @@ impl KvCache {
     /// anywhere, since theirs is masked. Otherwise the suffixes are copied into a staging buffer: 220 positions take 12 us per
     /// layer for keys or values (native-stack.md 2.7), less than a call loses by reading suffixes it does not need.
     fn view_of(&mut self, rows: &[RowSource<'_>]) -> KvView<'_> {
-        let entries: Vec<Option<&Entry>> = rows.iter().map(|row| self.row_entry(row)).collect();
-        let trunk_visible = rows.iter().zip(&entries).map(|(row, entry)| match (row, entry) {
-            (RowSource::Trunk, _) => self.trunk_len as i64,
-            (_, Some(entry)) => entry.visible_trunk as i64,
-            (_, None) => 0,
-        });
-        let trunk_visible = trunk_visible.collect();
-        let suffix_len: Vec<i64> = entries.iter().map(|e| e.map_or(0, |e| e.len as i64)).collect();
-        let sources: Vec<Option<Moved>> = entries
-            .iter()
-            .map(|entry| entry.and_then(|e| e.slot.map(|from| Moved { from, len: e.len })))
-            .collect();
+        let reads: Vec<RowReads> = rows.iter().map(|row| self.reads(row)).collect();
+        let trunk_visible = reads.iter().map(|read| read.trunk as i64).collect();
+        let sources: Vec<Option<Moved>> = reads.iter().map(|read| read.suffix).collect();
+        let suffix_len = sources.iter().map(|source| source.map_or(0, |moved| moved.len as i64)).collect();
         let longest = sources.iter().flatten().map(|s| s.len).max().unwrap_or(0);
         let in_place = self.first_slot_in_place(&sources, longest);
         let (suffix_keys, suffix_values, suffix_capacity) = if longest == 0 {
@@ -132,15 +136,20 @@ impl KvCache {
             (keys, values, self.suffixes.capacity())
         } else {
             let step = self.limits.first_capacity.max(1);
-            self.staging.gather(&self.suffixes, longest.next_multiple_of(step), &sources);
+            let from: Vec<Option<(&Storage, Moved)>> =
+                sources.iter().map(|source| source.map(|moved| (&self.suffixes, moved))).collect();
+            self.staging.gather(longest.next_multiple_of(step), &from);
             self.note_peak();
             let (keys, values) = self.staging.slices(0, rows.len());
             (keys, values, self.staging.capacity())
         };
         let (trunk_keys, trunk_values) = self.trunk.slices(0, self.trunk.slots());
         let layers = 0..self.dims.layers;
+        let prefix_len: Vec<usize> = layers.clone().map(|l| self.prefix.len(l)).collect();
         KvView {
-            prefix_len: layers.clone().map(|l| self.prefix.len(l)).collect(),
+            pages: 1,
+            prefix_capacity: prefix_len.clone(),
+            prefix_len,
             prefix_keys: layers.clone().map(|l| self.prefix.keys(l)).collect(),
             prefix_values: layers.map(|l| self.prefix.values(l)).collect(),
             trunk_keys,
@@ -154,10 +163,16 @@ impl KvCache {
         }
     }
 
-    fn row_entry(&self, row: &RowSource<'_>) -> Option<&Entry> {
+    /// What a row reads beside the prefix.
+    pub(super) fn reads(&self, row: &RowSource<'_>) -> RowReads {
         match row {
-            RowSource::Branch(branch) => Some(self.entry(branch)),
-            RowSource::Trunk | RowSource::Filler => None,
+            RowSource::Trunk => RowReads { trunk: self.trunk_len, suffix: None },
+            RowSource::Filler => RowReads { trunk: 0, suffix: None },
+            RowSource::Branch(branch) => {
+                let entry = self.entry(branch);
+                let suffix = entry.slot.map(|from| Moved { from, len: entry.len });
+                RowReads { trunk: entry.visible_trunk, suffix }
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 //! Calls of different shapes take different paths through the matrix products, so two tokens whose log-probabilities differ by
 //! less than [`NEAR_TIE`] may change places; those places are counted and printed (`--nocapture`).
 
+use std::ffi::OsStr;
+
 use docparse::decode::protocol::{DraftToken, KeptToken, Protocol};
 use docparse::decode::{LoopSettings, PageDecoding, PageDrafts, decode_page};
 use docparse::drafts::content_draft::content_draft;
@@ -20,7 +22,7 @@ use docparse::settings::{Drafters, Limits, RasterSettings};
 use docparse::tokens::Grammar;
 use docparse::vision::{VisionInput, fixed_grid};
 
-use crate::program::{fixture, repository};
+use crate::program::{convert, fixture, repository};
 
 /// Log-probabilities closer than this are a tie.
 const NEAR_TIE: f32 = 1e-4;
@@ -125,6 +127,7 @@ fn alone(
         watched: &[],
         tokens: &tokens,
         positions: &positions,
+        pages: 1,
         rows: 1,
         tokens_per_row: tokens.len(),
         trunk_visible: &[0],
@@ -132,6 +135,7 @@ fn alone(
         prefix_keys: keys.iter().map(Vec::as_slice).collect(),
         prefix_values: values.iter().map(Vec::as_slice).collect(),
         prefix_len: vec![prefix.len; dims.layers],
+        prefix_capacity: vec![prefix.len; dims.layers],
         trunk_keys: empty(),
         trunk_values: empty(),
         trunk_capacity: 1,
@@ -252,4 +256,48 @@ fn lossless_drafts_change_no_token() {
         assert!(accepted > 20 && drafted.stats.calls < plain.stats.calls, "{:?}", drafted.stats);
         assert_same_decodings(&format!("no drafts and its own, one in {n} wrong"), &plain, &drafted);
     }
+}
+
+/// Pictures read without any draft, so many a call: the texts of their pages, and how many calls were shared.
+fn read_undrafted(pages_per_call: &str) -> (Vec<String>, u64) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let inputs: Vec<_> = ["a.png", "b.png", "c.png"].map(|name| dir.path().join(name)).into();
+    for input in &inputs {
+        std::fs::copy(repository("fixtures/reference/nano/page.png"), input).expect("a copy");
+    }
+    let stats = dir.path().join("stats.json");
+    let stats_name = stats.display().to_string();
+    let options =
+        ["--drafts", "none", "--accept", "lossless", "--jobs", "1", "-f", "json", "--stats", &stats_name];
+    let mut arguments: Vec<&OsStr> = inputs.iter().map(|input| input.as_os_str()).collect();
+    let out = dir.path().join("out");
+    arguments.extend([OsStr::new("-o"), out.as_os_str()]);
+    arguments.extend([OsStr::new("--pages-per-call"), OsStr::new(pages_per_call)]);
+    arguments.extend(options.map(OsStr::new));
+    // A looping region makes the pages partial, which is not what this is about.
+    let ran = convert(arguments);
+    let text = |name: &str| {
+        let page = std::fs::read(out.join(name).join("page-0001.json"));
+        let page = page.unwrap_or_else(|_| panic!("{}", ran.stderr));
+        let page: serde_json::Value = serde_json::from_slice(&page).expect("JSON");
+        let elements = page["page"]["elements"].as_array().expect("elements").clone();
+        elements
+            .iter()
+            .map(|e| e["text"].as_str().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let stats: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&stats).expect("stats")).expect("JSON");
+    let shared = stats["counts"]["decode_calls_shared"].as_u64().expect("a count");
+    (["a", "b", "c"].map(text).into(), shared)
+}
+
+#[test]
+fn pages_read_together_are_read_as_they_are_one_by_one() {
+    let (together, shared) = read_undrafted("3");
+    let (one_by_one, none) = read_undrafted("1");
+    assert_eq!(together, one_by_one);
+    assert!(together.iter().all(|text| text.len() > 40), "{together:?}");
+    assert!(shared > 30 && none == 0, "{shared}, {none}");
 }

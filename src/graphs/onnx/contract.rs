@@ -87,6 +87,15 @@ fn check(side: &str, found: &[Outlet], needed: &[Expected]) -> Result<(), String
     Ok(())
 }
 
+/// Does the graph leave the size of the first axis of its input `name` open?
+pub(super) fn first_axis_is_free(inputs: &[Outlet], name: &str) -> bool {
+    let outlet = inputs.iter().find(|outlet| outlet.name() == name);
+    outlet
+        .and_then(|outlet| outlet.dtype().tensor_shape())
+        .and_then(|shape| shape.first())
+        .is_some_and(|&size| size < 0)
+}
+
 /// Names of a tensor that each layer has.
 pub(super) fn layer_names(stem: &str, layers: usize) -> Vec<String> {
     (0..layers).map(|layer| format!("{stem}.{layer}")).collect()

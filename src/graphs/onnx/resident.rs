@@ -1,4 +1,5 @@
-//! A page's prefix in the memory of the device that the decode graph runs on: copied once a page, not once a step.
+//! The prefix of a page, or of the pages that share a step, in the memory of the device that the decode graph runs on: copied once a
+//! page, not once a step.
 
 use std::borrow::Cow;
 
@@ -46,12 +47,21 @@ impl Resident {
             let tensor = tensor.map_err(|e| format!("the prefix cannot be copied to the device: {e}"))?;
             Ok::<Layer, String>(Layer { source: (data.as_ptr(), data.len()), tensor })
         };
-        let (heads, width) = (dims.kv_heads, dims.head_dim);
-        let lens = || input.prefix_len.iter();
-        let keys = lens().zip(&input.prefix_keys).map(|(&len, keys)| copied(keys, [1, heads, len, width]));
+        let (pages, heads, width) = (input.pages, dims.kv_heads, dims.head_dim);
+        let lens = || input.prefix_capacity.iter();
+        let keys =
+            lens().zip(&input.prefix_keys).map(|(&len, keys)| copied(keys, [pages, heads, len, width]));
         let values =
-            lens().zip(&input.prefix_values).map(|(&len, values)| copied(values, [1, heads, width, len]));
+            lens().zip(&input.prefix_values).map(|(&len, values)| copied(values, [pages, heads, width, len]));
         Ok(Resident { keys: keys.collect::<Result<_, _>>()?, values: values.collect::<Result<_, _>>()? })
+    }
+
+    /// Is it a copy of what this step reads?
+    pub(super) fn holds(&self, input: &StepInput<'_>) -> bool {
+        self.keys
+            .iter()
+            .zip(&input.prefix_keys)
+            .all(|(layer, keys)| layer.source == (keys.as_ptr(), keys.len()))
     }
 
     /// The copy of a layer's keys, as the input `name`.

@@ -1,3 +1,4 @@
+mod joined;
 mod nano;
 mod published;
 
@@ -131,7 +132,9 @@ fn step(
     rows: &Rows,
 ) -> Result<StepOutput, GraphError> {
     let layers = graph.dims().layers;
+    let prefix_len: Vec<usize> = (0..layers).map(|layer| prefix.layer_len(layer)).collect();
     let input = StepInput {
+        pages: 1,
         tokens: &rows.tokens,
         positions: &rows.positions,
         rows: rows.visible.len(),
@@ -140,7 +143,8 @@ fn step(
         suffix_len: &rows.suffix_len,
         prefix_keys: prefix.keys.iter().map(Vec::as_slice).collect(),
         prefix_values: prefix.values.iter().map(Vec::as_slice).collect(),
-        prefix_len: (0..layers).map(|layer| prefix.layer_len(layer)).collect(),
+        prefix_capacity: prefix_len.clone(),
+        prefix_len,
         trunk_keys: trunk.keys(),
         trunk_values: trunk.values(),
         trunk_capacity: trunk.len,
