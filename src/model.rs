@@ -169,7 +169,7 @@ impl Model {
             sight: Sight::new(&pack)?,
             sessions: None,
             options,
-            reads_undrafted: pack.manifest.decode.reads_undrafted || !decode.drafters.has_evidence(),
+            reads_undrafted: pack.manifest.decode.reads_undrafted || !decode.drafters.read_words(),
             pack,
             settings,
             tsp: decode.tsp,

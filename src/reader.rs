@@ -12,7 +12,7 @@ use crate::document::{Element, Page, PageStatus};
 use crate::drafts::clock::{Clock, StageStats};
 use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
-use crate::drafts::structure::draft_regions;
+use crate::drafts::structure::{draft_regions, unread_regions};
 use crate::drafts::words::page_words;
 use crate::drafts::{PageWords, TextLayer};
 use crate::graphs::manifest::PackError;
@@ -199,7 +199,7 @@ impl Reader {
         let scale = evidence.scale;
         let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
-        let regions = draft_regions(&words, &mut bound);
+        let regions = draft(&words, &mut bound, &self.settings);
         let Some(model) = &mut self.model else { return Ok(None) };
         let page = DraftedPage {
             raster: &words.raster,
@@ -274,6 +274,12 @@ impl Reader {
         *stats.seconds.entry(stage).or_default() += (total - in_networks).max(0.0);
         stats.warnings.extend(self.nets.take_warnings());
     }
+}
+
+/// A page's regions by the drafters. Where none of them reads words, a model reads the layout's regions.
+fn draft(words: &PageWords, nets: &mut BoundNets<'_>, settings: &ReaderSettings) -> Vec<Region> {
+    let model_reads = settings.model != ModelChoice::None && !settings.decode.drafters.read_words();
+    if model_reads { unread_regions(words, nets) } else { draft_regions(words, nets) }
 }
 
 /// Drafts that no model looked at.

@@ -80,9 +80,9 @@ impl Drafters {
         ngram: false,
     };
 
-    /// May anything but the model itself propose?
-    pub fn has_evidence(&self) -> bool {
-        self.layout || self.text_layer || self.ocr || self.table
+    /// May anything but the model itself say what is written?
+    pub fn read_words(&self) -> bool {
+        self.text_layer || self.ocr || self.glyph
     }
 }
 

@@ -1,6 +1,7 @@
 """What a pack reads by itself, through the program. `python -m scripts.train.measure_pack PACK PROGRAM [PAGES]`
 
-Converts held-out pages as pictures with `--drafts none --accept lossless`, half of them real, half synthetic: nothing but the pack's graphs.
+Converts held-out pages as pictures, half of them real, half synthetic, with `--drafts none --accept lossless`: nothing but the pack's graphs. With
+`--drafts layout` the layout network says where the regions are, in `trust`, and the pack reads them.
 Prints by source: character error rate over the page's text in the order of its regions (spaces count once), the share of pages that loop or
 stay empty, F1 of regions at an overlap (IoU) of 0.5 with their type, and the share of pairs of matched regions in the right order. Real pages
 count for the layout only where their labels passed the checks.
@@ -86,13 +87,14 @@ class Tally:
         }  # fmt: skip
 
 
-def convert(program: Path, pack: Path, paths: list[Path], work: Path) -> dict[str, dict]:
+def convert(program: Path, pack: Path, drafts: str, paths: list[Path], work: Path) -> dict[str, dict]:
     """Pages as the program reads them, by name."""
     pictures = work / "in"
     pictures.mkdir()
     for path in paths:
         shutil.copy(path.with_suffix(".png"), pictures)
-    options = ["--model", str(pack), "--drafts", "none", "--accept", "lossless", "-f", "json", "--jobs", "1", "-q"]
+    accept = "lossless" if drafts == "none" else "trust"
+    options = ["--model", str(pack), "--drafts", drafts, "--accept", accept, "-f", "json", "--jobs", "1", "-q"]
     subprocess.run([program, "convert", pictures, "-o", work / "out", *options], check=False)
     read = {}
     for path in paths:
@@ -107,11 +109,12 @@ def main():
     parser.add_argument("pack", type=Path)
     parser.add_argument("program", type=Path)
     parser.add_argument("pages", type=int, nargs="?", default=20)
+    parser.add_argument("--drafts", choices=("none", "layout"), default="none")
     arguments = parser.parse_args()
     for source, paths in zip(("real", "synthetic"), page_paths(test=True), strict=True):
         paths, tally = paths[: arguments.pages // 2], Tally()
         with tempfile.TemporaryDirectory() as work:
-            read = convert(arguments.program.resolve(), arguments.pack, paths, Path(work))
+            read = convert(arguments.program.resolve(), arguments.pack, arguments.drafts, paths, Path(work))
         for path in paths:
             page = load_page(path)
             tally.add(page, read.get(path.name, {"elements": [], "width": page.picture.width}))

@@ -44,6 +44,13 @@ def place_waves(xy, width: int):
     return torch.cat([x.sin(), x.cos(), y.sin(), y.cos()], -1)
 
 
+def coordinate_waves(vocabulary: Vocabulary, width: int):
+    """`[2, count, width / 2]`: waves of the x tokens' values, and of the y tokens'."""
+    values = torch.arange(vocabulary.x.count).float()[:, None] * vocabulary.x.bin
+    waves = place_waves(values.expand(-1, 2), width)
+    return torch.stack([waves[:, : width // 2], waves[:, width // 2 :]])
+
+
 def text_waves(positions, width: int):
     """`place_waves` of positions `[..., 3]` (order, y, x)."""
     return place_waves(torch.stack([positions[..., 2], positions[..., 1]], -1), width)
@@ -79,6 +86,9 @@ class Reader(nn.Module):
         nn.init.zeros_(self.text_place.weight)
         self.character_in = nn.Linear(CHARACTER_WIDTH, width, bias=False)
         self.character_out = nn.Linear(width, CHARACTER_WIDTH, bias=False)
+        # Coordinates are written as they are read: by their waves, so that what a cell says of its place is a coordinate already.
+        self.place_out = nn.Parameter(torch.randn(2, width // 2, width) * 0.005)
+        self.register_buffer("coordinate_waves", coordinate_waves(vocabulary, width), persistent=False)
         self.tokens = nn.Embedding(vocabulary.size, width)
         nn.init.normal_(self.tokens.weight, std=0.02)
         self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
@@ -112,7 +122,10 @@ class Reader(nn.Module):
     def logits(self, hidden):
         output, glyphs = functional.linear(hidden, self.tokens.weight), self.vocabulary.glyphs
         characters = output[..., :glyphs] + functional.linear(self.character_out(hidden), self.character_codes)
-        return torch.cat([characters, output[..., glyphs:]], -1)
+        first, end = self.vocabulary.x.first, self.vocabulary.y.end
+        rows = (self.coordinate_waves @ self.place_out).flatten(0, 1)
+        coordinates = output[..., first:end] + functional.linear(hidden, rows)
+        return torch.cat([characters, output[..., glyphs:first], coordinates, output[..., end:]], -1)
 
     def run(self, x, positions, visible, visual_count: int, kept: list | None = None):
         """`x [N, hidden]`, `positions [N, 3]`, `visible [N, N]` bool -> hidden states, and the focal layers' attention of the text tokens

@@ -15,7 +15,7 @@ use crate::decode::fixation::{governing, select};
 use crate::decode::retention::retained;
 use crate::drafts::clock::Clock;
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix, StepOutput, TokenId};
-use crate::kv::{Branch, Fed, KvCache, KvLimits, NewRows, Reading, Retention, RowSource};
+use crate::kv::{Branch, Fed, KvCache, KvLimits, Member, NewRows, PagePool, Reading, Retention, RowSource};
 
 /// What of the prefix a step reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub enum Method {
     Fixation(f32),
     /// The share that each row chose once.
     Retention(f32),
+    /// All of it, and so many pages share each step.
+    Together(usize),
     /// There is none.
     NoPrefix,
 }
@@ -61,7 +63,7 @@ impl GridSettings {
     }
 }
 
-/// One measurement, per step.
+/// One measurement, per step; where pages share steps, of one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Run {
     graph_ms: f64,
@@ -119,16 +121,21 @@ pub fn measure(
 ) -> Result<Grid, GraphError> {
     let mut settings = settings.clone();
     let (focal, saliency) = (!graph.focal_layers().is_empty(), graph.has_saliency());
+    let joins = graph.joins_pages();
     settings.methods.retain(|method| match method {
         Method::Fixation(_) => focal,
         Method::Retention(_) => saliency,
+        Method::Together(_) => joins,
         Method::Plain | Method::NoPrefix => true,
     });
     let mut runs: BTreeMap<(usize, usize), Vec<Run>> = BTreeMap::new();
     for repetition in 0..settings.repetitions {
         for &rows in &settings.rows {
             for (place, &method) in settings.methods.iter().enumerate() {
-                let run = run(graph, prefix, rows, method, &settings)?;
+                let run = match method {
+                    Method::Together(pages) => run_together(graph, prefix, (pages, rows), &settings)?,
+                    _ => run(graph, prefix, rows, method, &settings)?,
+                };
                 runs.entry((rows, place)).or_default().push(run);
             }
             progress(&format!("steps of {rows} rows, repetition {}", repetition + 1));
@@ -161,12 +168,13 @@ impl Rows {
         Rows { kv, branches, numbers }
     }
 
-    fn append(&mut self, output: &StepOutput) {
+    /// Takes the new rows of a step in which the first one is number `first`.
+    fn append(&mut self, output: &StepOutput, first: usize) {
         for (row, branch) in self.branches.iter().enumerate() {
             let new = NewRows {
                 keys: &output.new_keys,
                 values: &output.new_values,
-                row,
+                row: first + row,
                 tokens_per_row: 1,
                 count: 1,
             };
@@ -190,7 +198,7 @@ impl Rows {
                     let kept = retention(&output.saliency, row, self.branches.len(), rate, &self.kv, dims);
                     self.kv.retain(branch, Some(kept));
                 }
-                Method::Retention(_) | Method::Plain | Method::NoPrefix => {}
+                Method::Retention(_) | Method::Plain | Method::Together(_) | Method::NoPrefix => {}
             }
         }
     }
@@ -232,13 +240,14 @@ fn run(
     let mut seconds = (0.0, 0.0);
     for step in 0..=settings.steps {
         let fed_rows = rows.max(2);
-        let fed = FedRows::random(fed_rows, dims, settings, step, &mut page.numbers);
+        let mut fed = FedRows { tokens: Vec::new(), positions: Vec::new() };
+        fed.add(fed_rows, dims, settings, step, &mut page.numbers);
         let clock = Clock::start(settings.threads);
         let watched: Vec<i64> = (0..if step == 0 { rows as i64 } else { 0 }).collect();
         let (reading, watched) = match method {
             Method::Fixation(_) => (Reading::Fixation(1.0), &[][..]),
             Method::Retention(_) => (Reading::Retention(1.0), watched.as_slice()),
-            Method::Plain | Method::NoPrefix => (Reading::Everything, &[][..]),
+            Method::Plain | Method::Together(_) | Method::NoPrefix => (Reading::Everything, &[][..]),
         };
         let mut sources: Vec<RowSource<'_>> = page.branches.iter().map(RowSource::Branch).collect();
         sources.resize(fed_rows, RowSource::Filler);
@@ -255,7 +264,7 @@ fn run(
         let output = graph.step(&input)?;
         let graph_seconds = graph_clock.seconds();
         drop(sources);
-        page.append(&output);
+        page.append(&output, 0);
         page.choose(&output, method, fed_rows, dims);
         if step > 0 {
             seconds.0 += graph_seconds;
@@ -270,6 +279,59 @@ fn run(
     Ok(run)
 }
 
+/// Steps that `pages` pages of `rows` rows each share.
+fn run_together(
+    graph: &mut dyn DecodeGraph,
+    prefix: &Prefix,
+    (pages, rows): (usize, usize),
+    settings: &GridSettings,
+) -> Result<Run, GraphError> {
+    let dims = graph.dims();
+    let mut together: Vec<Rows> = Vec::with_capacity(pages);
+    let mut pool = PagePool::new(dims, 64);
+    for place in 0..pages {
+        together.push(Rows::new(prefix.clone(), dims, rows, settings));
+        pool.enter(place, &mut together[place].kv);
+    }
+    let mut run = Run { read: 1.0, ..Run::default() };
+    let mut seconds = (0.0, 0.0);
+    for step in 0..=settings.steps {
+        let mut fed = FedRows { tokens: Vec::new(), positions: Vec::new() };
+        for page in &mut together {
+            fed.add(rows, dims, settings, step, &mut page.numbers);
+        }
+        let clock = Clock::start(settings.threads);
+        let mut members: Vec<Member<'_, '_>> = Vec::with_capacity(pages);
+        for Rows { kv, branches, .. } in &mut together {
+            members.push((kv, branches.iter().map(RowSource::Branch).collect()));
+        }
+        let view = pool.view(&mut members);
+        let input = view.input(Fed {
+            tokens: &fed.tokens,
+            positions: &fed.positions,
+            tokens_per_row: 1,
+            wants_focal: false,
+            watched: &[],
+        });
+        let graph_clock = Clock::start(settings.threads);
+        let output = graph.step(&input)?;
+        let graph_seconds = graph_clock.seconds();
+        drop(members);
+        for (place, page) in together.iter_mut().enumerate() {
+            page.append(&output, place * rows);
+        }
+        if step > 0 {
+            seconds.0 += graph_seconds;
+            seconds.1 += clock.seconds() - graph_seconds;
+            run.choices.extend_from_slice(&output.next_id[..rows]);
+        }
+    }
+    let per_step = 1e3 / (settings.steps * pages.max(1)) as f64;
+    (run.graph_ms, run.host_ms) = (seconds.0 * per_step, seconds.1 * per_step);
+    run.kv_bytes = together.iter().map(|page| page.kv.peak_bytes()).sum::<usize>() + pool.bytes();
+    Ok(run)
+}
+
 /// What the rows of a call are fed.
 struct FedRows {
     tokens: Vec<TokenId>,
@@ -277,21 +339,16 @@ struct FedRows {
 }
 
 impl FedRows {
-    fn random(
-        rows: usize,
-        dims: Dims,
-        settings: &GridSettings,
-        step: usize,
-        numbers: &mut Numbers,
-    ) -> FedRows {
+    /// Adds random ones.
+    fn add(&mut self, rows: usize, dims: Dims, settings: &GridSettings, step: usize, numbers: &mut Numbers) {
         let tokens = (0..rows).map(|_| (numbers.next() % settings.vocabulary.max(1) as u64) as TokenId);
-        let tokens = tokens.collect();
+        self.tokens.extend(tokens);
         let order = (settings.suffix + step + 1) as f32;
         let positions = (0..rows).flat_map(|row| {
             // Rows read different places of the page.
             [order, 40.0 + 60.0 * row as f32, 60.0 + 8.0 * step as f32].into_iter().take(dims.position_parts)
         });
-        FedRows { tokens, positions: positions.collect() }
+        self.positions.extend(positions);
     }
 }
 
@@ -335,5 +392,28 @@ mod tests {
         assert!((read(1, 2) - 0.2).abs() < 1e-9, "{}", read(1, 2));
         assert_eq!(read(3, 3), 0.0);
         assert_eq!(grid.json()["cells"].as_array().unwrap().len(), 6);
+    }
+
+    #[test]
+    fn pages_that_share_steps_choose_what_one_alone_chooses() {
+        let rule = |seen: &[Seen]| Next { id: seen.len() as TokenId, probability: 0.5, other: 0.1 };
+        let mut graph = FakeGraph::new(&rule);
+        let (prefix, _) = prefix(&(1000..1010).collect::<Vec<TokenId>>());
+        let settings = GridSettings {
+            rows: vec![2],
+            methods: vec![Method::Plain, Method::Together(3), Method::NoPrefix],
+            steps: 4,
+            suffix: 0,
+            repetitions: 1,
+            vocabulary: 30,
+            threads: 2,
+        };
+        let alone = measure(&mut graph, &prefix, &settings, &mut |_| ()).unwrap();
+        assert_eq!(alone.settings.methods, [Method::Plain, Method::NoPrefix], "the graph is for one page");
+        graph.joins_pages = true;
+        let grid = measure(&mut graph, &prefix, &settings, &mut |_| ()).unwrap();
+        assert!((grid.agreement(2, 1) - 1.0).abs() < 1e-9);
+        assert_eq!(graph.calls.iter().map(|call| call.pages).max(), Some(3));
+        assert!(grid.ratios().contains_key("step_time_together3_rows2"));
     }
 }

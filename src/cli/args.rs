@@ -417,6 +417,11 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "N", default_value_t = 24)]
     pub(crate) steps: usize,
 
+    /// Pages that share a step of `--decoder`.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2,4",
+          value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) pages_per_call: Vec<u8>,
+
     /// Shares of the visual tokens, in percent, at which decoding with fixation is measured.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5,20",
           value_parser = clap::value_parser!(u8).range(1..=100))]

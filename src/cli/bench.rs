@@ -154,7 +154,17 @@ fn grid_settings(arguments: &BenchArguments) -> GridSettings {
     let share = |percent: &u8| f32::from(*percent) / 100.0;
     let fixation = arguments.fixation.iter().map(|percent| Method::Fixation(share(percent)));
     let retention = arguments.retention.iter().map(|percent| Method::Retention(share(percent)));
-    let methods = [Method::Plain].into_iter().chain(fixation).chain(retention).chain([Method::NoPrefix]);
+    let together = arguments
+        .pages_per_call
+        .iter()
+        .filter(|&&pages| pages > 1)
+        .map(|&pages| Method::Together(pages.into()));
+    let methods = [Method::Plain]
+        .into_iter()
+        .chain(fixation)
+        .chain(retention)
+        .chain(together)
+        .chain([Method::NoPrefix]);
     GridSettings {
         rows: arguments.rows.iter().map(|&rows| usize::from(rows)).collect(),
         methods: methods.collect(),

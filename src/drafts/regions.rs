@@ -3,7 +3,7 @@
 
 use crate::geometry::Rect;
 use crate::lines::{chunks, hull_of, line_indices, lines_of, median};
-use crate::page::{Kind, Region, Word};
+use crate::page::{Kind, Region, Source, Word};
 use crate::tables::aligned;
 
 use super::reads::prose;
@@ -30,7 +30,7 @@ pub(super) fn region_of(kind: Kind, score: f32, words: Vec<Word>) -> Region {
 pub(super) fn runs_of(words: &[Word], em: f32) -> Vec<Vec<Word>> {
     let mut out: Vec<Vec<Word>> = Vec::new();
     for line in lines_of(words) {
-        let size = median(line.iter().map(|w| w.bbox.height()));
+        let size = type_size(&line);
         let first = out.len();
         for chunk in chunks(&line, em * size) {
             let mark = out.get(first..).and_then(|runs| runs.last()).and_then(|run| match run.as_slice() {
@@ -44,6 +44,25 @@ pub(super) fn runs_of(words: &[Word], em: f32) -> Vec<Vec<Word>> {
         }
     }
     out
+}
+
+/// Letters are about so many times as high, tails included, as they are wide on average.
+const HEIGHT_OF_WIDTH: f32 = 1.7;
+
+/// Mean width of a letter of a picture's text, px. A line's height there depends on whether its letters have tails; their mean width
+/// does not. `None` for other text, and for what is no run of small letters.
+pub(super) fn letter_width(words: &[Word]) -> Option<f32> {
+    let letters = || words.iter().flat_map(|w| w.text.chars());
+    let small = letters().filter(|c| c.is_lowercase()).count();
+    let width: f32 = words.iter().map(|w| w.bbox.width()).sum();
+    let from_picture = words.iter().all(|w| w.source == Source::Ocr);
+    (from_picture && 2 * small > letters().count()).then(|| width / letters().count() as f32)
+}
+
+/// Type size of a line, px.
+fn type_size(line: &[Word]) -> f32 {
+    let height = median(line.iter().map(|w| w.bbox.height()));
+    height.max(HEIGHT_OF_WIDTH * letter_width(line).unwrap_or(0.0))
 }
 
 /// Which words went where.
@@ -336,6 +355,21 @@ mod tests {
 
     fn region(kind: Kind, b: [f32; 4]) -> Region {
         bare_region(kind, 0.9, b.into())
+    }
+
+    #[test]
+    fn a_title_without_tails_in_a_picture_is_one_run() {
+        let title = |source, width: f32| {
+            let ends = [("Tides", 0.0), ("in", 6.0 * width), ("Small", 9.5 * width)];
+            let at = |(text, x): (&str, f32)| Word {
+                source,
+                ..word(text, x, 0.0, x + width * text.len() as f32, 10.0)
+            };
+            runs_of(&ends.map(at), 0.9).len()
+        };
+        // 14 px between the second word and the third, in a line of 10.
+        assert_eq!(title(Source::Ocr, 9.0), 1);
+        assert_eq!(title(Source::TextLayer, 9.0), 2, "a text layer's height is the type's");
     }
 
     /// Words `w0 w1 ...` of 40 px, 5 px apart, from `x` on.

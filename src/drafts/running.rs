@@ -4,7 +4,7 @@ use crate::geometry::{Rect, hull};
 use crate::lines::{hull_of, median};
 use crate::page::{Kind, Region, Rules, Word};
 
-use super::regions::{line_boxes, runs_of};
+use super::regions::{letter_width, line_boxes, runs_of};
 use crate::patterns::{CAPTION, FOOTNOTE, IMPRINT, PAGE_NUMBER, plain};
 
 /// Running matter stands in this outer share of what is printed, and of the page.
@@ -98,6 +98,16 @@ fn tight_to_body(at: usize, regions: &[Region], sheet: Sheet) -> bool {
         && regions.iter().enumerate().any(|(k, r)| k != at && text(r) && near(r))
 }
 
+/// Letters this much wider than the body's are of a larger type.
+const WIDE: f32 = 1.4;
+
+/// Is the region, of a picture, set in wider letters than the body?
+fn set_wide(region: &Region, regions: &[Region]) -> bool {
+    let body = regions.iter().filter(|r| r.kind == Kind::Text && r.words.len() > LEAST_BODY_WORDS);
+    let usual = median(body.filter_map(|r| letter_width(&r.words)));
+    usual > 0.0 && letter_width(&region.words).is_some_and(|width| width > WIDE * usual)
+}
+
 /// Headers are set no larger than the text. What is larger, or bold and a little larger, is a title.
 fn stands_out(region: &Region, regions: &[Region], sheet: Sheet) -> bool {
     let size = median(region.words.iter().map(|w| w.size));
@@ -105,7 +115,9 @@ fn stands_out(region: &Region, regions: &[Region], sheet: Sheet) -> bool {
     let plain_body =
         regions.iter().any(|r| r.kind == Kind::Text && r.words.len() > LEAST_BODY_WORDS && !bold(r));
     let letters = region.words.iter().flat_map(|w| w.text.chars()).filter(|c| c.is_alphabetic()).count();
-    let larger = size > LARGE * sheet.body || bold(region) && plain_body && size > 1.04 * sheet.body;
+    let larger = size > LARGE * sheet.body
+        || bold(region) && plain_body && size > 1.04 * sheet.body
+        || set_wide(region, regions);
     larger && letters >= 4 && !number_apart(&region.words) && !IMPRINT.is_match(&plain(&region.words))
 }
 
@@ -300,6 +312,7 @@ mod tests {
     use super::super::regions::region_of;
     use super::*;
     use crate::lines::tests::word;
+    use crate::page::Source;
 
     const SHEET: Sheet = Sheet { height: 1000.0, top: 30.0, bottom: 970.0, body: 20.0 };
 
@@ -325,6 +338,32 @@ mod tests {
         regions.extend(body());
         mark_running(&mut regions, SHEET);
         regions.iter().take(n).map(|r| r.kind).collect()
+    }
+
+    /// Words of a picture, `width` px a letter.
+    fn pictured(kind: Kind, text: &str, y: f32, width: f32) -> Region {
+        let mut x = 50.0;
+        let words = text.split(' ').map(|t| {
+            let end = x + width * t.len() as f32;
+            let word = Word { source: Source::Ocr, ..word(t, x, y, end, y + 20.0) };
+            x = end + width;
+            word
+        });
+        region_of(kind, 0.5, words.collect())
+    }
+
+    #[test]
+    fn wide_letters_of_a_picture_are_a_title_however_high_their_line_is() {
+        let text = "many small words of the body of the page that go on and on and on for a while";
+        let kinds = |head: &str, width: f32| {
+            let mut regions = vec![pictured(Kind::Header, head, 40.0, width)];
+            regions.extend((0..4).map(|k| pictured(Kind::Text, text, 200.0 + 40.0 * k as f32, 9.0)));
+            mark_running(&mut regions, SHEET);
+            regions[0].kind
+        };
+        assert_eq!(kinds("Tides in Small Harbours", 15.0), Kind::Heading);
+        assert_eq!(kinds("Tides in Small Harbours", 9.0), Kind::Header);
+        assert_eq!(kinds("LETTERS ON TIDES", 15.0), Kind::Header, "capitals are wide in any size");
     }
 
     #[test]

@@ -55,6 +55,14 @@ pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
     regions
 }
 
+/// The regions that the layout network sees, in reading order, for a model to read: no drafter reads words.
+pub fn unread_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
+    let mut regions = nets.layout(&[]);
+    regions.retain(|r| shows_something(&page.raster, r.bbox));
+    let sheet = sheet_of(page, &regions);
+    ordered(regions, page, sheet)
+}
+
 /// The layout's regions that stood second thoughts, with their words, and text regions for the words that are left.
 fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> Vec<Region> {
     let (contents, words) = part_contents(words);

@@ -7,13 +7,12 @@ use crate::decode::{PageDecoding, PageJob, Pages};
 use crate::drafts::PageWords;
 use crate::drafts::clock::{Clock, TimeLimit};
 use crate::drafts::nets::BoundNets;
-use crate::drafts::structure::draft_regions;
 use crate::drafts::words::page_words;
 use crate::model::{Begun, DraftedPage, ModelError, OpenPage};
 use crate::page::{Link, PageEvidence, Region};
 use crate::tokens::Grammar;
 
-use super::{PageOutput, PageStats, Reader, Reading};
+use super::{PageOutput, PageStats, Reader, Reading, draft};
 
 /// A page that a reader is to read.
 #[derive(Debug)]
@@ -148,7 +147,7 @@ impl Reader {
         self.nets.in_time()?;
         let clock = self.clock();
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
-        let regions = draft_regions(&words, &mut bound);
+        let regions = draft(&words, &mut bound, &self.settings);
         self.take_net_stats(stats, "structure", &clock);
         self.nets.in_time()?;
         let stats = PageStats::default();

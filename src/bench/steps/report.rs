@@ -15,6 +15,7 @@ impl Method {
             Method::Plain => ("plain", 1.0),
             Method::Fixation(tau) => ("fixation", tau),
             Method::Retention(rate) => ("retention", rate),
+            Method::Together(pages) => ("together", pages as f32),
             Method::NoPrefix => ("none", 0.0),
         }
     }
@@ -38,7 +39,7 @@ impl Grid {
     }
 
     /// Share of the steps in which the model chose what it chooses when it reads everything.
-    fn agreement(&self, rows: usize, place: usize) -> f64 {
+    pub(super) fn agreement(&self, rows: usize, place: usize) -> f64 {
         let choices =
             |place| self.runs.get(&(rows, place)).and_then(|runs| runs.first()).map(|run| &run.choices);
         let (Some(plain), Some(own)) = (choices(0), choices(place)) else { return 0.0 };
@@ -81,7 +82,7 @@ impl Grid {
 
     pub fn table(&self) -> String {
         let mut text = format!(
-            "prefix of {} tokens, ms a step\nrows  method     share    graph   prefix     host   read   same choice\n",
+            "prefix of {} tokens, ms a step of a page\nrows  method     share    graph   prefix     host   read   same choice\n",
             self.prefix_len
         );
         for (rows, place, method) in self.cells() {
@@ -104,10 +105,24 @@ impl Grid {
         self.of(rows, place, |run| run.graph_ms + run.host_ms)
     }
 
-    /// At 5 % fixation and 20 % retention.
+    /// At 5 % fixation and 20 % retention, and for each number of pages that share steps.
     pub fn ratios(&self) -> BTreeMap<String, Ratio> {
         let mut ratios = BTreeMap::new();
         let mut add = |name: String, ratio: Option<Ratio>| ratios.extend(ratio.map(|ratio| (name, ratio)));
+        for (place, &method) in self.settings.methods.iter().enumerate() {
+            let (Method::Together(pages), Some(plain)) = (method, self.place(Method::Plain)) else {
+                continue;
+            };
+            for &rows in &self.settings.rows {
+                let suffix = if rows == 1 { String::new() } else { format!("_rows{rows}") };
+                let what = ("a step of a page alone", "its part of a step that pages share");
+                let (alone, shared) = (self.step_ms(rows, plain), self.step_ms(rows, place));
+                add(
+                    format!("step_time_together{pages}{suffix}"),
+                    Ratio::of(&alone, &shared, what, Better::Higher),
+                );
+            }
+        }
         for (method, label) in [(Method::Fixation(0.05), "tau05"), (Method::Retention(0.2), "retention20")] {
             let (Some(place), Some(plain)) = (self.place(method), self.place(Method::Plain)) else {
                 continue;
@@ -132,7 +147,8 @@ impl Grid {
     pub(in crate::bench) fn crossover(&self) -> Vec<Series> {
         let Some(plain) = self.place(Method::Plain) else { return Vec::new() };
         let methods = self.settings.methods.iter().enumerate();
-        let narrowed = methods.filter(|(_, m)| !matches!(m, Method::Plain | Method::NoPrefix));
+        let narrowed =
+            methods.filter(|(_, m)| !matches!(m, Method::Plain | Method::Together(_) | Method::NoPrefix));
         let line = |(place, method): (usize, &Method)| {
             let (name, share) = method.name();
             let ratio = |&rows: &usize| {
