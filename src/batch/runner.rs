@@ -156,7 +156,8 @@ impl<E> Shared<'_, E> {
 /// Workers that one renderer keeps busy: a page takes it a small part of what reading the page takes.
 const WORKERS_PER_OPENER: usize = 4;
 
-/// Pages that wait for a worker. With one opener at most `jobs + 2` rasters exist: one a worker, one waiting, one being sent.
+/// Pages that wait for a worker. With one opener at most `jobs + 2` rasters exist: one a worker (more where a reader holds several pages),
+/// one waiting, one being sent.
 const WAITING_PAGES: usize = 1;
 
 /// Converts the files. `observe` hears of everything that happens, on this thread; converted pages go to `stdout` if the

@@ -1,10 +1,12 @@
 //! Pages that decode together. Each has its own streams, drafts and cache; short calls of several pages are one call of the graph,
 //! which reads the weights once for all of them.
 
+use std::collections::BTreeMap;
+
 use crate::graphs::{DecodeGraph, Dims, Prefix};
 use crate::kv::{KvCache, KvLimits, PagePool};
 
-use super::call::CallBuffers;
+use super::call::{CallBuffers, CallOutput};
 use super::page::{PageCall, PageState};
 use super::protocol::Protocol;
 use super::scheduler::{CallShape, next_call, shared_call};
@@ -175,29 +177,33 @@ impl<'p, T> Pages<'p, T> {
     /// Runs a call for each page, those that gain by it as one. Places that failed, ascending.
     fn run(&mut self, graph: &mut dyn DecodeGraph, calls: Vec<PageCall>) -> Vec<(usize, DecodeError)> {
         let shapes: Vec<CallShape> = calls.iter().map(PageCall::shape).collect();
-        let mut shared = shared_call(&shapes);
-        if !shared.is_empty() && self.run_shared(graph, &calls, &shared).is_err() {
-            // Alone, only the page whose fault it is fails.
-            shared.clear();
-        }
+        let shared = shared_call(&shapes);
+        // If it fails, each page runs alone: then only the one whose fault it is fails.
+        let mut outputs = self.run_shared(graph, &calls, &shared).unwrap_or_default();
         let mut failed = Vec::new();
         for (place, call) in calls.into_iter().enumerate() {
-            if shared.contains(&place) {
-                continue;
-            }
-            if let Err(error) = self.running[place].page.run(graph, &mut self.buffers, call) {
+            let page = &mut self.running[place].page;
+            let ran = match outputs.remove(&place) {
+                Some(output) => page.take(graph, &call, &output),
+                None => page.run(graph, &mut self.buffers, call),
+            };
+            if let Err(error) = ran {
                 failed.push((place, error));
             }
         }
         failed
     }
 
+    /// Runs the calls of the places `shared` as one: their outputs.
     fn run_shared(
         &mut self,
         graph: &mut dyn DecodeGraph,
         calls: &[PageCall],
         shared: &[usize],
-    ) -> Result<(), DecodeError> {
+    ) -> Result<BTreeMap<usize, CallOutput>, DecodeError> {
+        if shared.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let started = std::time::Instant::now();
         let none = PageCall::default();
         let in_call = |place: usize| if shared.contains(&place) { &calls[place] } else { &none };
@@ -209,14 +215,12 @@ impl<'p, T> Pages<'p, T> {
         let outputs = self.buffers.run_shared(graph, &mut self.pool, &mut members, &feeds)?;
         drop(members);
         let seconds = started.elapsed().as_secs_f64() / shared.len() as f64;
-        let pool_bytes = self.pool.bytes();
         for &place in shared {
-            let page = &mut self.running[place].page;
-            page.stats.graph_seconds += seconds;
-            page.stats.shared_calls += 1;
-            page.stats.pool_bytes = page.stats.pool_bytes.max(pool_bytes);
-            page.take(graph, &calls[place], &outputs[place])?;
+            let stats = &mut self.running[place].page.stats;
+            stats.graph_seconds += seconds;
+            stats.shared_calls += 1;
+            stats.pool_bytes = stats.pool_bytes.max(self.pool.bytes());
         }
-        Ok(())
+        Ok(outputs.into_iter().enumerate().filter(|(place, _)| shared.contains(place)).collect())
     }
 }
