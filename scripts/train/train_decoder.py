@@ -40,17 +40,27 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
     zero = torch.zeros(())
     branch_loss = functional.cross_entropy(logits[branch], labels[branch]) if branch.any() else zero
     trunk_loss = functional.cross_entropy(logits[trunk], labels[trunk]) if trunk.any() else zero
-    attention_loss = zero
+    branch_attention, trunk_attention = zero, zero
     for weights, cells in zip(attention, (sample.current_cell, sample.next_cell), strict=True):
-        known = cells >= 0
-        if known.any():
-            on_cell = weights[:ATTENTION_HEADS].mean(0)[known].gather(1, cells[known, None])[:, 0]
-            attention_loss = attention_loss - torch.log(on_cell + 1e-6).mean()
+        branch_attention = branch_attention + attention_loss(weights, cells, in_branch)
+        trunk_attention = trunk_attention + attention_loss(weights, cells, ~in_branch)
     if facts is not None:
         collect(facts, reader.vocabulary, logits, labels, branch, trunk)
-        for name, value in (("branch", branch_loss), ("trunk", trunk_loss), ("attention", attention_loss / 2)):
-            facts.setdefault(name, []).append(float(value.detach()))
-    return branch_loss, trunk_loss, attention_loss
+        named = {"branch": branch_loss, "trunk": trunk_loss, "attention": branch_attention / 2, "trunk_attention": trunk_attention / 2}
+        for name, value in named.items():
+            if value is not zero and float(value.detach()):
+                facts.setdefault(name, []).append(float(value.detach()))
+    # A trunk has a tenth of the tokens: it counts by itself.
+    return branch_loss, trunk_loss, branch_attention + trunk_attention
+
+
+def attention_loss(weights, cells, chosen):
+    """Of the `chosen` tokens that were read from a cell: how little attention `[heads, T, V]` falls on it."""
+    known = (cells >= 0) & chosen
+    if not known.any():
+        return torch.zeros(())
+    on_cell = weights[:ATTENTION_HEADS].mean(0)[known].gather(1, cells[known, None])[:, 0]
+    return -torch.log(on_cell + 1e-6).mean()
 
 
 def collect(facts: dict, vocabulary: Vocabulary, logits, labels, branch, trunk):
