@@ -12,7 +12,7 @@ use crate::decode::{
     AcceptanceRule, DecodeError, DecodeStats, GuessSettings, LoopSettings, PageDecoding, PageDrafts,
     decode_page,
 };
-use crate::drafts::clock::{Clock, TimeLimit};
+use crate::clock::{Clock, TimeLimit};
 use crate::graphs::manifest::{MANIFEST_FILE, PackError};
 use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
-use crate::drafts::clock::{Clock, StageStats, TimeLimit};
+use crate::clock::{Clock, StageStats, TimeLimit};
 use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::draft_regions;
@@ -194,21 +194,23 @@ impl Reader {
     ) -> Option<PageOutput> {
         let (number, scale, links) = (evidence.number, evidence.scale, evidence.links.clone());
         let clock = self.clock();
-        let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
+        let words = limit.hold(|| page_words(evidence, &mut self.nets, &self.settings.decode.drafters));
         self.take_net_stats(stats, "words", &clock);
+        let words = words?;
         self.nets.in_time()?;
         let clock = self.clock();
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
-        let drafted = draft_regions(&words, &mut bound);
+        let drafted = limit.hold(|| draft_regions(&words, &mut bound));
         self.take_net_stats(stats, "structure", &clock);
+        let drafted = drafted?;
         self.nets.in_time()?;
         let reading = self.verify(drafted, &words, scale, limit, stats);
         self.nets.in_time()?;
 
         let clock = self.clock();
-        let output = self.assembled(number, &words, scale, &links, reading);
+        let output = limit.hold(|| self.assembled(number, &words, scale, &links, reading));
         stats.seconds.insert("assemble", clock.seconds());
-        Some(output)
+        output
     }
 
     fn assembled(

@@ -11,7 +11,7 @@ use crate::decode::{
     AcceptanceRule, DecodeError, GuessCount, GuessSettings, Guesser, LoopSettings, PageDecoding, PageDrafts,
     decode_page,
 };
-use crate::drafts::clock::Clock;
+use crate::clock::Clock;
 use crate::graphs::{DecodeGraph, TokenId};
 use crate::page::Source;
 

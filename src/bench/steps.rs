@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::decode::fixation::{governing, select};
 use crate::decode::retention::retained;
-use crate::drafts::clock::Clock;
+use crate::clock::Clock;
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix, StepOutput, TokenId};
 use crate::kv::{Branch, Fed, KvCache, KvLimits, NewRows, Reading, Retention, RowSource};
 
