@@ -136,7 +136,12 @@ mod tests {
             }
         };
         assert_eq!(late.hold::<()>(endless), None);
-        assert_eq!(late.hold::<()>(|| loop { worked(usize::MAX) }), None);
+        assert_eq!(
+            late.hold::<()>(|| loop {
+                worked(usize::MAX)
+            }),
+            None
+        );
         assert_eq!(late.hold(|| 7), Some(7), "nothing was looked at");
         worked(STEPS_A_LOOK);
         let long = TimeLimit::start(Duration::from_secs(3600), 1);

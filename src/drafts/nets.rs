@@ -335,7 +335,8 @@ mod tests {
     #[test]
     fn pictures_too_small_for_a_letter_cost_no_run() {
         let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
-        let raster = Raster { width: 300, height: 5, rgb: (0..300 * 5 * 3).map(|v| (v * 89) as u8).collect() };
+        let raster =
+            Raster { width: 300, height: 5, rgb: (0..300 * 5 * 3).map(|v| (v * 89) as u8).collect() };
         assert!(nets.layout_maps(&raster, &[]).is_none() && nets.detect(&raster).is_none());
         assert_eq!(nets.take_stats(), NetStats::default());
     }

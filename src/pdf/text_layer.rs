@@ -424,6 +424,7 @@ fn cannot_be_right(c: char) -> bool {
 mod tests {
     use super::super::protocol::CharacterFlags;
     use super::*;
+    use crate::clock::TimeLimit;
     use crate::page::Link;
 
     fn character(code: u32, x0: f32, x1: f32) -> Character {
@@ -460,6 +461,28 @@ mod tests {
         ];
         let expected = [("ab", false, 0), ("c", false, 0), ("d", true, 0), ("e", false, 1)];
         assert_eq!(texts(text), expected.map(|(t, g, l)| (t.to_owned(), g, l)));
+    }
+
+    /// One row of letters that touch.
+    fn row_of_letters(count: usize) -> PageReply {
+        let x = |k: usize| 0.3 * k as f32;
+        page((0..count).map(|k| character(0x61, x(k), x(k + 1))).collect())
+    }
+
+    #[test]
+    fn no_word_is_longer_than_can_be_looked_at_for_each_letter() {
+        let lengths: Vec<usize> = words(&row_of_letters(2500)).words.iter().map(|w| w.text.len()).collect();
+        assert_eq!(lengths, [1000, 1000, 500]);
+    }
+
+    #[test]
+    fn a_layer_whose_time_is_over_is_given_up() {
+        let late = TimeLimit::start(std::time::Duration::ZERO, 1);
+        let row = row_of_letters(500);
+        assert_eq!(late.hold(|| words(&row)), None);
+        let links = vec![Link { bbox: Rect::default(), uri: String::new() }; 30_000];
+        let linked = PageReply { links, ..page(vec![character(0x61, 0.0, 5.0)]) };
+        assert_eq!(late.hold(|| words(&linked)), None);
     }
 
     #[test]
