@@ -17,6 +17,9 @@ pub mod settings;
 /// Files x pages -> jobs -> ordered results: inputs, resume, atomic writes, the run journal.
 pub mod batch;
 
+/// Seconds of a stage, and what a page may take.
+pub mod clock;
+
 /// Rectangles, in pixels of an upright raster or in points of an upright page.
 pub mod geometry;
 

@@ -1,16 +1,22 @@
 //! Words -> text lines -> chunks between wide gaps. Used by table grids, regions and paragraphs alike.
 
+use crate::clock::worked;
 use crate::geometry::{Rect, hull};
 use crate::page::Word;
 
 /// The box of some words; an empty one at the origin for none.
 pub fn hull_of<'a>(words: impl IntoIterator<Item = &'a Word>) -> Rect {
-    hull(words.into_iter().map(|w| w.bbox)).unwrap_or_default()
+    let mut count = 0;
+    let boxes = words.into_iter().inspect(|_| count += 1).map(|w| w.bbox);
+    let hull = hull(boxes).unwrap_or_default();
+    worked(count);
+    hull
 }
 
 /// Median of some values; 0 for none. Even counts take the mean of the middle two.
 pub fn median(values: impl IntoIterator<Item = f32>) -> f32 {
     let mut v: Vec<f32> = values.into_iter().collect();
+    worked(v.len());
     if v.is_empty() {
         return 0.0;
     }
@@ -27,6 +33,7 @@ pub fn line_indices(words: &[Word]) -> Vec<Vec<usize>> {
         y1: f32,
         members: Vec<usize>,
     }
+    worked(4 * words.len());
     let mut order: Vec<usize> = (0..words.len()).collect();
     order.sort_by(|&a, &b| words[a].bbox.center().1.total_cmp(&words[b].bbox.center().1));
     let mut open: Vec<Open> = Vec::new();
@@ -70,6 +77,7 @@ pub fn lines_of(words: &[Word]) -> Vec<Vec<Word>> {
 
 /// Splits a line (sorted by x) at gaps wider than `gap`.
 pub fn chunks(line: &[Word], gap: f32) -> Vec<Vec<Word>> {
+    worked(4 * line.len());
     let mut out: Vec<Vec<Word>> = Vec::new();
     let mut right = f32::NEG_INFINITY;
     for word in line {

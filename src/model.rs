@@ -5,6 +5,7 @@ mod sight;
 
 use std::collections::BTreeMap;
 
+use crate::clock::TimeLimit;
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::Protocol;
 use crate::decode::retention::RetentionSettings;
@@ -12,7 +13,6 @@ use crate::decode::{
     AcceptanceRule, DecodeError, DecodeStats, Done, GuessSettings, LoopSettings, PageDecoding, PageDrafts,
     PageJob, Pages,
 };
-use crate::drafts::clock::TimeLimit;
 use crate::graphs::manifest::{MANIFEST_FILE, PackError};
 use crate::graphs::onnx::OnnxDecodeGraph;
 use crate::graphs::pack::Pack;

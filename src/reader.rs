@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock::{Clock, StageStats};
 use crate::document::assemble::{PageContext, assemble, printed_area};
 use crate::document::{Element, Page, PageStatus};
-use crate::drafts::clock::{Clock, StageStats};
 use crate::drafts::glyphs::GlyphReader;
 use crate::drafts::nets::{BoundNets, Nets};
 use crate::drafts::structure::{draft_regions, unread_regions};

@@ -1,5 +1,6 @@
 """Small files that ask for much: memory, time, depth, pages. Each function gives the bytes of one file."""
 
+import random
 import struct
 import zlib
 
@@ -165,6 +166,28 @@ def texts():
     yield "links.pdf", one_page(b"BT /F 9 Tf 5 5 Td (text) Tj ET", media=MEDIA + b" /Annots [%s]" % links)
 
 
+def crowds():
+    """More words, lines and links than pages have: what compares each with each takes long."""
+    numbers = b"".join(b"BT /F 2 Tf 5 %.1f Td (%s) Tj ET\n" % (785 - k * 2, b"   ".join(b"%d" % (n * 7 % 99) for n in range(130)))
+                       for k in range(390))
+    yield "numbers.pdf", one_page(numbers)
+    words = b"".join(b"BT /F %d Tf %d %d Td (%s) Tj ET\n" % (2 + n % 5, n * 7 % 600, n * 13 % 780, (b"ab", b"cde", b"12")[n % 3])
+                     for n in range(60_000))
+    yield "words.pdf", one_page(words)
+    links = b"".join(b"<< /Type /Annot /Subtype /Link /Rect [%d 0 %d 1] /A << /S /URI /URI (http://x/%d) >> >> " % (n % 600, n % 600 + 1, n)
+                     for n in range(20_000))
+    yield "words-links.pdf", one_page(words, media=MEDIA + b" /Annots [%s]" % links)
+    inside = b"".join(b"BT /F 2 Tf 60 %d Td (%s) Tj ET\n" % (700 - k * 2, b"12   " * 100) for k in range(300))
+    lines = b"".join(b"%.2f %d m %.2f %d l S\n" % (k * 0.03, y, 612 - k * 0.03, y) for k in range(1900) for y in (60, 720))
+    yield "lines-around.pdf", one_page(b"0.1 w " + lines + inside)
+    one_column = b"/Type /Font /Subtype /Type0 /BaseFont /S /Encoding /UniGB-UCS2-H /DescendantFonts [<< /Type /Font /Subtype " \
+        b"/CIDFontType0 /BaseFont /S /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >> /DW 1000 >>]"
+    column = b"BT /C 9 Tf 50 700 Td %s ET" % (b"<4E00> Tj 0 -9 Td " * 100_000)
+    yield "standing.pdf", one_page(column, b"/Font << /F 5 0 R /C 6 0 R >>", more=[b"<< %s >>" % one_column])
+    noise = random.Random(1)
+    yield "png-noise.png", png(1700, 1700, zlib.compress(b"".join(b"\0" + noise.randbytes(1700) for _ in range(1700)), 1))
+
+
 def cross_references():
     yield "prev-ring.pdf", b"%PDF-1.7\nxref\n0 1\n0000000000 65535 f \ntrailer << /Size 1 /Prev 9 /Root 1 0 R >>\nstartxref\n9\n%%EOF\n"
     yield "size.pdf", b"%PDF-1.7\nxref\n0 2147483647\n0000000000 65535 f \ntrailer << /Size 2147483647 /Root 1 0 R >>\nstartxref\n9\n%%EOF\n"
@@ -214,5 +237,5 @@ def pictures():
 
 def all_bombs():
     """(name, bytes) of every bomb."""
-    for family in (page_sizes, page_trees, streams, jbig2, jpx, drawings, texts, cross_references, pictures):
+    for family in (page_sizes, page_trees, streams, jbig2, jpx, drawings, texts, crowds, cross_references, pictures):
         yield from family()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::BenchPage;
 use super::script::{Choices, MeasuredGraph};
+use crate::clock::Clock;
 use crate::decode::fixation::FixationSettings;
 use crate::decode::protocol::{DraftToken, Protocol, TokenClass};
 use crate::decode::retention::RetentionSettings;
@@ -11,7 +12,6 @@ use crate::decode::{
     AcceptanceRule, DecodeError, GuessCount, GuessSettings, Guesser, LoopSettings, PageDecoding, PageDrafts,
     decode_page,
 };
-use crate::drafts::clock::Clock;
 use crate::graphs::{DecodeGraph, TokenId};
 use crate::page::Source;
 

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::Clock;
 use crate::decode::PageDrafts;
 use crate::decode::protocol::Protocol;
-use crate::drafts::clock::Clock;
 use crate::graphs::{DecodeGraph, Dims, GraphError, HeadDrafts, StepInput, StepOutput, TokenId};
 
 /// What the streams of a page are to write.

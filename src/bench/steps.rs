@@ -11,9 +11,9 @@ mod report;
 
 use std::collections::BTreeMap;
 
+use crate::clock::Clock;
 use crate::decode::fixation::{governing, select};
 use crate::decode::retention::retained;
-use crate::drafts::clock::Clock;
 use crate::graphs::{DecodeGraph, Dims, GraphError, Prefix, StepOutput, TokenId};
 use crate::kv::{Branch, Fed, KvCache, KvLimits, Member, NewRows, PagePool, Reading, Retention, RowSource};
 

@@ -26,7 +26,7 @@ mod verify;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::drafts::clock::TimeLimit;
+use crate::clock::TimeLimit;
 use crate::graphs::{DecodeGraph, GraphError, Prefix};
 use crate::page::StopReason;
 

@@ -1,5 +1,6 @@
 //! Tables of contents and line numbers: what the layout network tears apart, though the words alone tell what it is.
 
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{chunks, hull_of, lines_of, median};
 use crate::page::{Kind, Region, Word};
@@ -85,6 +86,7 @@ fn grouped(mut entries: Vec<Rect>) -> Vec<Vec<Rect>> {
     entries.sort_by(|a, b| a.y0.total_cmp(&b.y0));
     let mut groups: Vec<Vec<Rect>> = Vec::new();
     for entry in entries {
+        worked(groups.len());
         let height = entry.height();
         let continues = |g: &&mut Vec<Rect>| {
             g.last()
@@ -103,6 +105,7 @@ fn grown(group: &[Rect], lines: &[Vec<Word>]) -> Rect {
     let height = median(group.iter().map(Rect::height));
     let mut bbox = crate::geometry::hull(group.iter().copied()).unwrap_or_default();
     let numbered = |bbox: &Rect, line: &[Word]| -> Option<Rect> {
+        worked(line.len());
         let inside: Vec<Word> = line
             .iter()
             .filter(|w| w.bbox.x0 > bbox.x0 - 4.0 * height && w.bbox.x1 < bbox.x1 + height)

@@ -11,6 +11,7 @@ mod masses;
 use self::line::{Placed, placed};
 use self::masses::Masses;
 use super::recognise::{ReadChar, Reading};
+use crate::clock::look;
 use crate::graphs::GraphError;
 use crate::graphs::manifest::{GlyphLines, PackError};
 use crate::graphs::onnx::{GlyphMap, VisionGraph};
@@ -84,6 +85,7 @@ impl GlyphReader {
             let count = rest.iter().enumerate().take_while(|&(n, &i)| fits(n, i)).count();
             let (together, after) = rest.split_at(count);
             rest = after;
+            look();
             for (&i, reading) in together.iter().zip(self.read_together(crops, together)?) {
                 out[i] = reading;
             }

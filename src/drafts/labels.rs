@@ -1,5 +1,6 @@
 //! Labels and their values beside each other: forms, invoices, data sheets. Read column by column they say nothing.
 
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{hull_of, lines_of, median};
 use crate::page::{Kind, Region, Word};
@@ -23,6 +24,7 @@ pub(super) fn pair_labels(regions: Vec<Region>) -> Vec<Region> {
     let mut regions: Vec<Region> = regions.into_iter().map(within).collect();
     let mut at = 0;
     while at < regions.len() {
+        worked(regions.len());
         match (0..regions.len()).find(|&other| other != at && beside(&regions, at, other)) {
             Some(other) => {
                 let values = regions.remove(other);
@@ -59,13 +61,17 @@ fn beside(regions: &[Region], left: usize, right: usize) -> bool {
     let (a, b) = (&regions[left], &regions[right]);
     let gap = Rect::new(a.bbox.x1, a.bbox.y0.max(b.bbox.y0), b.bbox.x0, a.bbox.y1.min(b.bbox.y1));
     let between = |r: &Region| r.bbox.overlap_x(&gap) > 1.0 && r.bbox.overlap_y(&gap) > 1.0;
+    let parted = || {
+        worked(regions.len());
+        regions.iter().enumerate().any(|(k, r)| k != left && k != right && between(r))
+    };
     // The cheap questions first: a drawing has thousands of regions.
     is_text(a)
         && is_text(b)
         && a.words.len() >= LEAST_PAIRS
         && gap.x1 > gap.x0
         && gap.height() > 0.7 * a.bbox.height().min(b.bbox.height())
-        && !regions.iter().enumerate().any(|(k, r)| k != left && k != right && between(r))
+        && !parted()
         && label(&a.words, &b.words)
 }
 
@@ -76,6 +82,7 @@ fn label(labels: &[Word], values: &[Word]) -> bool {
     let level = |(b, _): &&(Rect, String)| {
         values.iter().any(|(v, _)| (v.center().1 - b.center().1).abs() < LEVEL * size)
     };
+    worked(labels.len().saturating_mul(values.len()));
     let paired = labels.iter().filter(level).count();
     let share = |lines: &[(Rect, String)], fits: &dyn Fn(&str) -> bool| {
         lines.iter().filter(|(_, text)| fits(text)).count() as f32 / lines.len().max(1) as f32

@@ -1,9 +1,6 @@
 //! Everything that proposes what stands on a page: the text layer, and small networks for layout, text lines, reading and
 //! tables. Nothing in here decides what the model accepts.
 
-/// Seconds of a stage.
-pub mod clock;
-
 /// Text lines in a picture.
 pub mod detect;
 

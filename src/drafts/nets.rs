@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::clock::{Clock, StageStats, TimeLimit};
 use super::detect::Detector;
 use super::glyphs::GlyphReader;
 use super::layout::{LayoutMaps, LayoutNet, THRESHOLD, regions};
@@ -11,6 +10,7 @@ use super::recognise::{Reading, Recogniser};
 use super::table_net::TableNet;
 use super::tesseract::{self, TesseractPage};
 use super::{PageNets, TableReading};
+use crate::clock::{self, Clock, StageStats, TimeLimit};
 use crate::geometry::Rect;
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
@@ -25,6 +25,9 @@ pub const LAYOUT_FILE: &str = "layout_cdla.onnx";
 pub const DETECTION_FILE: &str = "PP-OCRv6_det_small.onnx";
 pub const RECOGNITION_FILE: &str = "PP-OCRv6_rec_small.onnx";
 pub const TABLE_FILE: &str = "slanet-plus.onnx";
+
+/// Pictures with a shorter side, px, show no letter: they are not looked at.
+const LEAST_SIDE: usize = 6;
 
 /// What the networks cost since the last [`Nets::take_stats`], loading included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -164,7 +167,7 @@ impl Nets {
 
     /// What the layout network sees; `None` without it.
     pub fn layout_maps(&mut self, raster: &Raster, words: &[Word]) -> Option<LayoutMaps> {
-        self.in_time()?;
+        shows_letters(raster).then(|| self.in_time())??;
         let clock = Clock::start(self.threads);
         let (path, threads) = (self.folder.join(LAYOUT_FILE), self.threads);
         let net = self.layout.get(|| LayoutNet::open(&path, threads), &mut self.warnings)?;
@@ -175,7 +178,7 @@ impl Nets {
 
     /// Text lines of a picture; `None` without the network.
     pub fn detect(&mut self, raster: &Raster) -> Option<Vec<Quad>> {
-        self.in_time()?;
+        shows_letters(raster).then(|| self.in_time())??;
         let clock = Clock::start(self.threads);
         let (path, threads) = (self.folder.join(DETECTION_FILE), self.threads);
         let net = self.detector.get(|| Detector::open(&path, threads), &mut self.warnings)?;
@@ -248,6 +251,10 @@ impl Nets {
     }
 }
 
+fn shows_letters(raster: &Raster) -> bool {
+    raster.width.min(raster.height) >= LEAST_SIDE
+}
+
 fn count(stage: &mut StageStats, clock: &Clock, calls: u64) {
     stage.seconds += clock.seconds();
     stage.calls += calls;
@@ -288,6 +295,7 @@ impl PageNets for BoundNets<'_> {
     }
 
     fn picture_rules(&mut self, bbox: Rect) -> Rules {
+        clock::look();
         let raster = self.raster;
         let gray = self.gray.get_or_insert_with(|| raster.gray());
         picture_rules(gray, raster.width, bbox)
@@ -322,6 +330,24 @@ mod tests {
         assert!(nets.read(std::slice::from_ref(&raster)).is_none() && nets.table(&raster).is_none());
         assert_eq!(nets.take_stats(), NetStats::default());
         assert!(nets.take_warnings().is_empty());
+    }
+
+    #[test]
+    fn pictures_too_small_for_a_letter_cost_no_run() {
+        let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
+        let raster =
+            Raster { width: 300, height: 5, rgb: (0..300 * 5 * 3).map(|v| (v * 89) as u8).collect() };
+        assert!(nets.layout_maps(&raster, &[]).is_none() && nets.detect(&raster).is_none());
+        assert_eq!(nets.take_stats(), NetStats::default());
+    }
+
+    #[test]
+    fn lines_are_given_up_between_two_runs_of_the_network() {
+        let (raster, _) = page();
+        let mut nets = Nets::new(&models(), &Drafters::ALL, 1);
+        let late = TimeLimit::start(std::time::Duration::ZERO, 1);
+        assert!(late.hold(|| nets.read(std::slice::from_ref(&raster))).is_none());
+        assert!(nets.read(std::slice::from_ref(&raster)).is_some(), "the next page is read");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //!   +----+ +----+
 //! ```
 
+use crate::clock::worked;
 use crate::geometry::{Rect, hull};
 
 /// Where the first column of a page stands.
@@ -46,6 +47,7 @@ fn shrunk(b: &Rect) -> Rect {
 
 /// Centres of the gaps of at least `least` between spans.
 fn gaps(mut spans: Vec<(f32, f32)>, least: f32) -> Vec<f32> {
+    worked(8 * spans.len());
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut out = Vec::new();
     let mut end: Option<f32> = None;
@@ -183,6 +185,7 @@ impl Page<'_> {
         let both: Vec<usize> = above.iter().chain(below).copied().collect();
         let columns = self.columns(&both);
         let count = self.columns(above).len();
+        worked(below.len().saturating_mul(both.len()));
         let column = columns.iter().find(|column| below.iter().all(|i| column.contains(i)))?;
         let rest: Vec<usize> = column.iter().copied().filter(|i| !below.contains(i)).collect();
         let inside = !below.is_empty() && count > 1 && columns.len() == count;
@@ -227,6 +230,7 @@ impl Page<'_> {
     }
 
     fn place_of_float(&self, float: usize, order: &[usize]) -> usize {
+        worked(order.len());
         let b = self.boxes[float];
         let touches = |i: usize| self.boxes[i].overlap_x(&b) > 0.0;
         let any = order.iter().any(|&i| touches(i));
@@ -248,12 +252,16 @@ impl Page<'_> {
                 (p.x0 > q.x0) == (self.direction == Direction::RightToLeft)
             }
         };
-        let mut waits: Vec<usize> =
-            left.iter().map(|&a| left.iter().filter(|&&b| b != a && before(b, a)).count()).collect();
+        let waits_for = |a: usize| {
+            worked(left.len());
+            left.iter().filter(|&&b| b != a && before(b, a)).count()
+        };
+        let mut waits: Vec<usize> = left.iter().map(|&a| waits_for(a)).collect();
         let mut out = Vec::with_capacity(left.len());
         while let Some(k) = (0..left.len()).min_by(|&a, &b| {
             waits[a].cmp(&waits[b]).then(self.boxes[left[a]].y0.total_cmp(&self.boxes[left[b]].y0))
         }) {
+            worked(left.len());
             let first = left.remove(k);
             waits.remove(k);
             for (wait, &other) in waits.iter_mut().zip(&left) {

@@ -9,6 +9,7 @@ use std::path::Path;
 use ndarray::{ArrayView2, Ix3};
 
 use super::network::{Network, output};
+use crate::clock::look;
 use crate::graphs::GraphError;
 use crate::graphs::runtime::RuntimeError;
 use crate::page::Source;
@@ -106,6 +107,7 @@ impl Recogniser {
                 .count();
             let (batch, after) = rest.split_at(together);
             rest = after;
+            look();
             for (&i, reading) in batch.iter().zip(self.read_batch(crops, batch, &widths)?) {
                 out[i] = reading;
             }

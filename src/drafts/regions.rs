@@ -1,6 +1,7 @@
 //! Words and layout regions brought together: runs of words, which region takes which run, regions made from what no region
 //! takes, tables that grow over their left-out columns.
 
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{chunks, hull_of, line_indices, lines_of, median};
 use crate::page::{Kind, Region, Source, Word};
@@ -113,6 +114,7 @@ pub(super) fn assign(words: &[Word], regions: &[Region]) -> Assigned {
 
 /// Regions that cover more than a tenth of the run, best first. Tables keep their cells, small regions win inside figures.
 fn claims_on(run: &Rect, regions: &[Region], page: Rect) -> Vec<Claim> {
+    worked(regions.len());
     let mut claims: Vec<Claim> = regions
         .iter()
         .enumerate()
@@ -165,6 +167,7 @@ pub(super) fn join_strays(regions: &mut [Region], left: &[Word]) -> Vec<Word> {
         .collect();
     let mut out = Vec::new();
     for run in runs_of(left, RUN_GAP) {
+        worked(lines.len());
         let hull = hull_of(&run);
         let said = plain(&run);
         let leads = MARK.is_match(&said) || HEADING_NUMBER.is_match(&said);
@@ -204,6 +207,7 @@ pub(super) fn join_numbers(regions: &mut Vec<Region>) {
             if !(HEADING_NUMBER.is_match(&number.text) || MARK.is_match(&number.text)) {
                 continue;
             }
+            worked(firsts.len());
             let b = number.bbox;
             let leads = |(_, f): &(usize, Rect)| {
                 let height = b.height().min(f.height());
@@ -261,6 +265,7 @@ struct Block {
 pub(super) fn group_leftover(words: &[Word], obstacles: &[Rect]) -> Vec<Region> {
     let mut blocks: Vec<Block> = Vec::new();
     for run in runs_of(words, 0.9) {
+        worked(RECENT_BLOCKS + obstacles.len());
         let bbox = hull_of(&run);
         let height = median(run.iter().map(|w| w.bbox.height()));
         let recent = blocks.len().saturating_sub(RECENT_BLOCKS);
@@ -291,6 +296,7 @@ pub(super) fn grow_tables(mut regions: Vec<Region>) -> Vec<Region> {
     let mut at = 0;
     while at < regions.len() {
         if regions[at].kind == Kind::Table {
+            worked(regions.len());
             let beside: Vec<usize> =
                 (0..regions.len()).filter(|&k| k != at && continues(&regions[at], &regions[k])).collect();
             for &k in beside.iter().rev() {
@@ -316,6 +322,7 @@ fn continues(table: &Region, other: &Region) -> bool {
     }
     let rows = line_boxes(&table.words);
     let lines = line_boxes(&other.words);
+    worked(rows.len().saturating_mul(lines.len()));
     let on_row = |l: &&Rect| rows.iter().any(|r| (l.center().1 - r.center().1).abs() < 0.25 * l.height());
     let on = lines.iter().filter(on_row).count();
     rows.len() >= 3 && !lines.is_empty() && on as f32 >= 0.8 * lines.len() as f32 && !prose(&other.words)

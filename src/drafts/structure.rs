@@ -322,6 +322,7 @@ fn grid(region: &mut Region, rules: &Rules, nets: &mut dyn PageNets) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::TimeLimit;
     use crate::drafts::{TableReading, TextLayer};
     use crate::lines::tests::word;
     use proptest::prelude::*;
@@ -377,6 +378,14 @@ mod tests {
 
     fn words_in(region: &Region) -> usize {
         region.words.len() + region.cells.iter().flatten().map(|c| c.words.len()).sum::<usize>()
+    }
+
+    #[test]
+    fn a_page_whose_time_is_over_is_given_up() {
+        let late = TimeLimit::start(std::time::Duration::ZERO, 1);
+        let page = page(block("crowd", 40, 10.0, 10.0, 50));
+        let mut nets = Scripted { first: Vec::new(), second: Vec::new() };
+        assert!(late.hold(|| draft_regions(&page, &mut nets)).is_none());
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{DraftedPage, ModelError};
+use crate::clock::Clock;
 use crate::decode::protocol::Protocol;
 use crate::decode::retention::propagated;
-use crate::drafts::clock::Clock;
 use crate::graphs::manifest::{FixedGrid, MANIFEST_FILE, PackError, Preprocessing};
 use crate::graphs::onnx::{PictureGraph, PrefillGraph, PromptGraph, VisionGraph};
 use crate::graphs::pack::Pack;

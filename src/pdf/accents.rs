@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
 use super::protocol::Character;
+use crate::clock::worked;
 
 /// Spacing accents and the combining marks that they stand for.
 const MARKS: [(char, char); 12] = [
@@ -41,6 +42,8 @@ pub(super) fn find(characters: &[Character]) -> HashMap<usize, Accent> {
         let mark = MARKS.iter().find(|(spacing, _)| accent.code == u32::from(*spacing));
         let (Some(&(_, mark)), Some(bbox)) = (mark, accent.bbox) else { continue };
         let (x, y) = bbox.center();
+        // Some of them are composed.
+        worked(16 * (REACH.0 + REACH.1));
         let near = index.saturating_sub(REACH.0)..(index + REACH.1).min(characters.len());
         let letter = near
             .filter(|&at| at != index && !out.contains_key(&at))

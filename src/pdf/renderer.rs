@@ -9,6 +9,7 @@ use super::child::path_bytes;
 use super::protocol::{PageReply, Refusal, Reply, Request, read_frame, write_frame};
 use super::text_layer;
 use super::{OpenError, OpenOptions, PageError};
+use crate::clock::TimeLimit;
 use crate::graphs::runtime::find_native;
 use crate::page::{DocumentInfo, PageEvidence};
 use crate::raster::Raster;
@@ -104,7 +105,11 @@ impl Renderer {
         match child.ask(&Request::Page { number }, &[], timeout) {
             Ok((reply, payload)) => {
                 self.child = Some(child);
-                evidence(number, reply, payload).map_err(|message| (PageError::Render(message), was_used))
+                // The work of this thread alone.
+                TimeLimit::start(timeout, 1)
+                    .hold(|| evidence(number, reply, payload))
+                    .ok_or((PageError::Timeout(timeout), was_used))?
+                    .map_err(|message| (PageError::Render(message), was_used))
             }
             Err(Silence::Died(how)) => Err((PageError::Died(how), was_used)),
             Err(Silence::Timeout) => Err((PageError::Timeout(timeout), was_used)),

@@ -12,6 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::accents::{self, Accent};
 use super::protocol::{Character, Font, PageReply};
 use crate::characters::turns_direction;
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{STANDING, is_cjk, median};
 use crate::page::{Glyph, Source, Word};
@@ -26,6 +27,10 @@ const TOUCHING: f32 = 0.03;
 const GAP_AT_MADE_UP_SPACE: f32 = 0.06;
 /// Words of one text nearer to each other than this share of their height are one word, painted twice.
 const SAME_PLACE: f32 = 0.2;
+/// How many of the latest words of one text are looked at: a page on which one stands more often is not painted twice word by word.
+const RECENT: usize = 1000;
+/// No word has more characters; all are looked at for each that may join.
+const LONGEST: u32 = 1000;
 /// Characters of one word overlap vertically by more than this share of the smaller height.
 const SAME_LINE: f32 = 0.3;
 
@@ -126,6 +131,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
 }
 
 fn finished(open: &Open, fonts: &[(Arc<str>, bool)], page: &PageReply) -> Word {
+    worked(page.links.len());
     let (font, bold) = fonts.get(open.font as usize).cloned().unwrap_or_default();
     let (x, y) = open.bbox.center();
     let covers = |b: &Rect| (b.x0..=b.x1).contains(&x) && (b.y0..=b.y1).contains(&y);
@@ -212,8 +218,10 @@ fn group(characters: &[Character], scale: f32) -> Vec<Open> {
             Part::Letters(mut piece) => {
                 (piece.line, piece.glue) = (line, between == Between::Nothing);
                 let goes_on = |word: &&mut Open| {
-                    joins && continues(word, &piece, between, spaced[line as usize])
-                        || between != Between::Space && continues_below(word, &piece)
+                    worked(word.characters as usize);
+                    word.characters < LONGEST
+                        && (joins && continues(word, &piece, between, spaced[line as usize])
+                            || between != Between::Space && continues_below(word, &piece))
                 };
                 match words.last_mut().filter(goes_on) {
                     Some(word) => extend(word, &piece),
@@ -232,8 +240,12 @@ fn painted_once(words: Vec<Open>) -> Vec<Open> {
     let mut is_again = |word: &Open| {
         let slack = SAME_PLACE * word.bbox.height();
         let same = |b: &Rect| (b.x0 - word.bbox.x0).abs() < slack && (b.y0 - word.bbox.y0).abs() < slack;
+        let is_near = |boxes: &[Rect]| {
+            worked(boxes.len().min(RECENT));
+            boxes.iter().rev().take(RECENT).any(same)
+        };
         match places.get_mut(&word.text) {
-            Some(boxes) if boxes.iter().any(same) => true,
+            Some(boxes) if is_near(boxes) => true,
             Some(boxes) => {
                 boxes.push(word.bbox);
                 false
@@ -412,6 +424,7 @@ fn cannot_be_right(c: char) -> bool {
 mod tests {
     use super::super::protocol::CharacterFlags;
     use super::*;
+    use crate::clock::TimeLimit;
     use crate::page::Link;
 
     fn character(code: u32, x0: f32, x1: f32) -> Character {
@@ -448,6 +461,28 @@ mod tests {
         ];
         let expected = [("ab", false, 0), ("c", false, 0), ("d", true, 0), ("e", false, 1)];
         assert_eq!(texts(text), expected.map(|(t, g, l)| (t.to_owned(), g, l)));
+    }
+
+    /// One row of letters that touch.
+    fn row_of_letters(count: usize) -> PageReply {
+        let x = |k: usize| 0.3 * k as f32;
+        page((0..count).map(|k| character(0x61, x(k), x(k + 1))).collect())
+    }
+
+    #[test]
+    fn no_word_is_longer_than_can_be_looked_at_for_each_letter() {
+        let lengths: Vec<usize> = words(&row_of_letters(2500)).words.iter().map(|w| w.text.len()).collect();
+        assert_eq!(lengths, [1000, 1000, 500]);
+    }
+
+    #[test]
+    fn a_layer_whose_time_is_over_is_given_up() {
+        let late = TimeLimit::start(std::time::Duration::ZERO, 1);
+        let row = row_of_letters(500);
+        assert_eq!(late.hold(|| words(&row)), None);
+        let links = vec![Link { bbox: Rect::default(), uri: String::new() }; 30_000];
+        let linked = PageReply { links, ..page(vec![character(0x61, 0.0, 5.0)]) };
+        assert_eq!(late.hold(|| words(&linked)), None);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::resolution::sensible;
 const TAG_SUBFILE: u16 = 254;
 const TAG_RESOLUTION: u16 = 282;
 const TAG_RESOLUTION_UNIT: u16 = 296;
-const MAX_PAGES: usize = 10_000;
+/// The chain is followed no further: far beyond what a run takes (`--max-pages`), so that the reason says how many there are.
+const MAX_PAGES: usize = 1_000_000;
 
 /// One page (image file directory).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,6 +147,17 @@ mod tests {
         assert_eq!(offsets(0), [8, 44]);
         assert_eq!(offsets(8), [8, 44]);
         assert_eq!(offsets(9_999), [8, 44]);
+    }
+
+    #[test]
+    fn a_file_of_more_pages_than_a_run_takes_says_so() {
+        let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
+        for page in 1..=10_001_u32 {
+            bytes.extend([0, 0]);
+            bytes.extend((8 + 6 * page).to_le_bytes());
+        }
+        bytes.extend([0; 6]);
+        assert_eq!(pages(&bytes).len(), 10_002);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::clock::{Clock, TimeLimit};
 use crate::decode::{PageDecoding, PageJob, Pages};
 use crate::drafts::PageWords;
-use crate::drafts::clock::{Clock, TimeLimit};
 use crate::drafts::nets::BoundNets;
 use crate::drafts::words::page_words;
 use crate::model::{Begun, DraftedPage, ModelError, OpenPage};
@@ -115,13 +115,16 @@ impl Reader {
             let regions = std::mem::take(&mut page.regions);
             return Opened::Done(ticket, self.written(page, Reading::unverified(regions, None)));
         };
-        let begun = model.begin(&DraftedPage {
+        let drafted = DraftedPage {
             raster: &page.words.raster,
             words: &page.words.words,
             dpi: page.scale * 72.0,
             regions: &page.regions,
             limit: Some(page.limit),
-        });
+        };
+        let Some(begun) = page.limit.hold(|| model.begin(&drafted)) else {
+            return Opened::Done(ticket, PageOutput { stats: page.stats, ..self.late(number) });
+        };
         match begun {
             Ok(Begun::Open(open, job)) => Opened::Held(Box::new(Held { page, open: *open, meter }), job),
             Ok(Begun::Read(read)) => {
@@ -142,13 +145,15 @@ impl Reader {
         self.nets.set_limit(Some(limit));
         let (number, scale, links) = (evidence.number, evidence.scale, evidence.links.clone());
         let clock = self.clock();
-        let words = page_words(evidence, &mut self.nets, &self.settings.decode.drafters);
+        let words = limit.hold(|| page_words(evidence, &mut self.nets, &self.settings.decode.drafters));
         self.take_net_stats(stats, "words", &clock);
+        let words = words?;
         self.nets.in_time()?;
         let clock = self.clock();
         let mut bound = BoundNets::new(&mut self.nets, &words.raster, &words.words);
-        let regions = draft(&words, &mut bound, &self.settings);
+        let regions = limit.hold(|| draft(&words, &mut bound, &self.settings));
         self.take_net_stats(stats, "structure", &clock);
+        let regions = regions?;
         self.nets.in_time()?;
         let stats = PageStats::default();
         Some(Drafted { ticket, span, number, scale, links, words, regions, limit, stats })
@@ -176,9 +181,9 @@ impl Reader {
             return PageOutput { stats, ..self.late(number) };
         }
         let clock = self.clock();
-        let output = self.assembled(number, &words, scale, &links, reading);
+        let output = limit.hold(|| self.assembled(number, &words, scale, &links, reading));
         stats.seconds.insert("assemble", clock.seconds());
-        PageOutput { stats, ..output }
+        PageOutput { stats, ..output.unwrap_or_else(|| self.late(number)) }
     }
 
     fn late(&self, number: u32) -> PageOutput {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{chunks, hull_of, lines_of, median};
 use crate::page::{Cell, Rules, Word};
@@ -87,6 +88,7 @@ fn cut_at(chunk: Vec<Word>, verticals: &[f32]) -> Vec<Vec<Word>> {
     let mut out: Vec<Vec<Word>> = Vec::new();
     let mut before = f32::NEG_INFINITY;
     for word in chunk {
+        worked(verticals.len());
         let middle = word.bbox.center().0;
         match out.last_mut() {
             Some(last) if !verticals.iter().any(|&x| before < x && x < middle) => last.push(word),
@@ -99,6 +101,7 @@ fn cut_at(chunk: Vec<Word>, verticals: &[f32]) -> Vec<Vec<Word>> {
 
 /// Does the chunk stand over several chunks of many other rows? Group heads and notes do; they do not close a gap.
 fn spans(b: &Rect, own_row: usize, rows: &[Chunks]) -> bool {
+    worked(rows.iter().map(Vec::len).sum());
     let over: Vec<usize> = rows
         .iter()
         .enumerate()
@@ -166,6 +169,7 @@ struct Wrapping<'a> {
 
 impl Wrapping<'_> {
     fn continues(&self, above: &Row, row: &Row) -> bool {
+        worked(self.rules.horizontal.len() + 8 * (above.pieces.len() + row.pieces.len()));
         let gap = row.y0 - above.y1;
         let (over, own) = (above.columns(), row.columns());
         if let Some(bands) = &self.bands {
@@ -222,6 +226,7 @@ fn join_wrapped(grid: Vec<Row>, edges: &[f32], rules: &Rules, size: f32) -> Vec<
 fn append(above: &mut Row, row: Row) {
     above.y1 = above.y1.max(row.y1);
     for piece in row.pieces {
+        worked(above.pieces.len());
         if let Some(p) = above.pieces.iter_mut().find(|p| p.first <= piece.first && piece.first <= p.last) {
             p.words.extend(piece.words);
             continue;
@@ -235,6 +240,7 @@ fn append(above: &mut Row, row: Row) {
 /// A column that only the first row has text in belongs to the column before it.
 fn drop_header_columns(grid: &mut [Row], edges: &mut Vec<f32>) {
     for column in (1..edges.len() - 1).rev() {
+        worked(grid.iter().map(|row| row.pieces.len()).sum());
         let rows: Vec<usize> =
             (0..grid.len()).filter(|&r| grid[r].pieces.iter().any(|p| p.first == column)).collect();
         if grid.len() <= 3 || edges.len() <= 3 || rows != [0] {

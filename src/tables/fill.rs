@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{chunks, hull_of, lines_of, median};
 use crate::page::{Cell, Word};
@@ -51,6 +52,7 @@ pub(crate) fn fill_pieces(cells: &mut [Cell], words: &[Word]) -> f32 {
 fn unite(cells: &mut [Cell], piece: &[Word]) {
     let homes: Vec<usize> = piece.iter().filter_map(|w| Some(nearest(cells, w.bbox.center())?.0)).collect();
     let width = |home: usize| -> f32 {
+        worked(homes.len());
         homes.iter().zip(piece).filter(|(h, _)| **h == home).map(|(_, w)| w.bbox.width()).sum()
     };
     let Some(main) = homes.iter().copied().max_by(|&a, &b| width(a).total_cmp(&width(b))) else {
@@ -71,6 +73,7 @@ fn unite(cells: &mut [Cell], piece: &[Word]) {
 
 /// The cell for a point, and whether it holds the point. Among several that do, the one whose middle is nearest.
 fn nearest(cells: &[Cell], (x, y): (f32, f32)) -> Option<(usize, bool)> {
+    worked(4 * cells.len());
     let distance = |b: &Rect| (b.x0 - x).max(x - b.x1).max(0.0) + 1.5 * (b.y0 - y).max(y - b.y1).max(0.0);
     let off_middle = |b: &Rect| (b.center().1 - y).abs() + 0.5 * (b.center().0 - x).abs();
     let best = (0..cells.len()).min_by(|&a, &b| {

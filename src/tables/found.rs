@@ -1,5 +1,6 @@
 //! Tables that nothing announces but their drawn lines: complete grids, and rows between long horizontal lines.
 
+use crate::clock::worked;
 use crate::geometry::{Rect, hull};
 use crate::lines::{chunks, lines_of, median};
 use crate::page::{Rules, Word};
@@ -44,6 +45,7 @@ pub(crate) fn lined_tables(rules: &Rules, words: &[Word]) -> Vec<Rect> {
     left.sort_by(|a, b| a.2.total_cmp(&b.2));
     let mut out = Vec::new();
     while let Some(&(x0, x1, _)) = left.first() {
+        worked(left.len());
         let same = |l: &(f32, f32, f32)| (l.0 - x0).abs() < ALIKE && (l.1 - x1).abs() < ALIKE;
         let mut levels: Vec<f32> = left.iter().filter(|l| same(l)).map(|l| l.2).collect();
         left.retain(|l| !same(l));
@@ -85,6 +87,7 @@ fn pieces(line: &[Word]) -> usize {
 }
 
 fn is_lined_table(bbox: Rect, words: &[Word]) -> bool {
+    worked(words.len());
     let inside = words_in(&bbox, words);
     let beside = |w: &&Word| w.bbox.overlap_y(&bbox) > 0.5 * w.bbox.height() && w.bbox.overlap_x(&bbox) > 0.0;
     // Words that reach out of it: the lines have nothing to do with the text.
@@ -98,6 +101,7 @@ fn is_lined_table(bbox: Rect, words: &[Word]) -> bool {
 }
 
 fn words_in(bbox: &Rect, words: &[Word]) -> Vec<Word> {
+    worked(words.len());
     let inside = |w: &&Word| {
         let (_, y) = w.bbox.center();
         w.bbox.x0 > bbox.x0 - ALIKE && w.bbox.x1 < bbox.x1 + ALIKE && (bbox.y0..=bbox.y1).contains(&y)
@@ -117,6 +121,7 @@ fn connected(lines: &[Rect]) -> Vec<Rect> {
         let mut hull = lines[first];
         let mut open = vec![first];
         while let Some(at) = open.pop() {
+            worked(lines.len());
             let reach = lines[at].grown(TOLERANCE, TOLERANCE);
             hull = hull.union(&lines[at]);
             for (k, line) in lines.iter().enumerate() {
@@ -135,6 +140,7 @@ fn is_table(bbox: Rect, rules: &Rules, words: &[Word]) -> bool {
     let Some(mut cells) = ruled(rules, bbox) else {
         return false;
     };
+    worked(words.len());
     let inside: Vec<Word> = words
         .iter()
         .filter(|w| {

@@ -1,5 +1,6 @@
 //! Drawn lines -> a grid of cells.
 
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::page::{Cell, Rules};
 
@@ -29,6 +30,7 @@ pub(super) fn levels(values: impl IntoIterator<Item = f32>, tolerance: f32) -> V
 
 /// Do the lines `(from, to, at)` that run at `at` cover most of `from..to`?
 fn drawn(lines: &[(f32, f32, f32)], at: f32, from: f32, to: f32) -> bool {
+    worked(lines.len());
     let mut spans: Vec<(f32, f32)> =
         lines.iter().filter(|l| (l.2 - at).abs() <= TOLERANCE).map(|l| (l.0, l.1)).collect();
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -2,6 +2,7 @@
 
 use super::expression::{AXIS, Base, DEEPEST, Piece, SCRIPT_SIZE, hull_of, largest, level, take};
 use super::scripts::scripted;
+use crate::clock::worked;
 use crate::geometry::Rect;
 
 /// A drawn horizontal line.
@@ -22,6 +23,7 @@ const OWNER_SIZE: f32 = 1.25;
 pub(super) fn with_bars(mut pieces: Vec<Piece>, mut bars: Vec<Bar>, depth: usize) -> Vec<Piece> {
     bars.sort_by(|a, b| (b.x1 - b.x0).total_cmp(&(a.x1 - a.x0)));
     while let Some(bar) = (!bars.is_empty()).then(|| bars.remove(0)) {
+        worked(pieces.len() + bars.len());
         if depth < DEEPEST
             && let Some(made) = under_root(&mut pieces, &mut bars, bar, depth)
                 .or_else(|| fraction(&mut pieces, &mut bars, bar, depth))

@@ -10,6 +10,7 @@ use super::faces::plain;
 use super::latex::latex;
 use super::scripts::scripted;
 use super::symbols::is_relation;
+use crate::clock::worked;
 use crate::geometry::Rect;
 use crate::lines::{lines_of, median};
 use crate::page::{Glyph, Kind, Markup, Region, Rules, Word};
@@ -32,6 +33,7 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
 /// Writes the LaTeX of every formula region whose glyphs are known. The words stay: they say where the markup came from.
 pub(in crate::drafts) fn write_display(regions: &mut [Region], glyphs: &[Glyph], rules: &Rules) {
     for region in regions.iter_mut().filter(|r| r.kind == Kind::Formula && r.markup.is_none()) {
+        worked(glyphs.len());
         let inside: Vec<&Glyph> = glyphs.iter().filter(|g| stands_in(&g.ink, &region.bbox)).collect();
         let letters: usize =
             region.words.iter().flat_map(|w| w.text.chars()).filter(|c| !c.is_whitespace()).count();
@@ -67,6 +69,7 @@ fn stands_in(ink: &Rect, bbox: &Rect) -> bool {
 pub(super) fn bars_in(rules: &Rules, bbox: &Rect) -> Vec<Bar> {
     let mut out: Vec<Bar> = Vec::new();
     for &(x0, x1, y) in &rules.horizontal {
+        worked(1 + out.len());
         let inside = x0 > bbox.x0 - 3.0 && x1 < bbox.x1 + 3.0 && y > bbox.y0 - 3.0 && y < bbox.y1 + 3.0;
         let known =
             out.iter().any(|b| (b.y - y).abs() < 3.0 && (b.x0 - x0).abs() < 3.0 && (b.x1 - x1).abs() < 3.0);

@@ -1,7 +1,23 @@
 //! Seconds that a stage took. CPU seconds of the calling thread where the system tells them (Linux) and the networks run on it
 //! alone; else wall-clock seconds.
+//!
+//! Work whose cost grows with what stands on a page tells how far it is ([`worked`]); within a [`TimeLimit`] it ends where the limit
+//! does.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
+
+/// Steps between two looks at the limit: some hundred microseconds, where a look takes a few.
+const STEPS_A_LOOK: usize = 20_000;
+
+thread_local! {
+    static LIMIT: Cell<Option<TimeLimit>> = const { Cell::new(None) };
+    static STEPS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What work that is given up unwinds with.
+struct Late;
 
 /// What a stage cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,6 +72,37 @@ impl TimeLimit {
     pub(crate) fn anew(&self) -> Instant {
         Instant::now() + self.limit
     }
+
+    /// Does `work` on this thread; `None` if it was given up because the limit was over. What it was changing is then to be
+    /// dropped, or to be whole at every call of [`worked`] and [`look`].
+    pub(crate) fn hold<T>(self, work: impl FnOnce() -> T) -> Option<T> {
+        let outer = LIMIT.replace(Some(self));
+        let done = catch_unwind(AssertUnwindSafe(work));
+        LIMIT.set(outer);
+        match done {
+            Ok(result) => Some(result),
+            Err(reason) if reason.is::<Late>() => None,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+/// Counts steps of work: what takes some nanoseconds. Now and then it takes a [`look`].
+pub(crate) fn worked(steps: usize) {
+    let all = STEPS.get().saturating_add(steps);
+    if all < STEPS_A_LOOK {
+        return STEPS.set(all);
+    }
+    STEPS.set(0);
+    look();
+}
+
+/// Gives the work of [`TimeLimit::hold`] up if its limit is over.
+pub(crate) fn look() {
+    if LIMIT.get().is_some_and(|limit| limit.is_over()) {
+        // Nothing went wrong: no message, no backtrace.
+        resume_unwind(Box::new(Late));
+    }
 }
 
 /// Time that this thread has run, from the kernel's scheduler.
@@ -78,6 +125,36 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
         }
         assert!(limit.clock.wall.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn work_is_given_up_where_its_limit_is_over_and_only_there() {
+        let late = TimeLimit::start(Duration::ZERO, 1);
+        let endless = || {
+            loop {
+                worked(1);
+            }
+        };
+        assert_eq!(late.hold::<()>(endless), None);
+        assert_eq!(
+            late.hold::<()>(|| loop {
+                worked(usize::MAX)
+            }),
+            None
+        );
+        assert_eq!(late.hold(|| 7), Some(7), "nothing was looked at");
+        worked(STEPS_A_LOOK);
+        let long = TimeLimit::start(Duration::from_secs(3600), 1);
+        assert_eq!(long.hold(|| worked(STEPS_A_LOOK)), Some(()));
+        assert_eq!(long.hold(|| late.hold(look).is_none()), Some(true), "the inner limit counts inside");
+        assert_eq!(late.hold(|| long.hold(look)), Some(Some(())));
+    }
+
+    #[test]
+    fn other_panics_pass_through_a_limit() {
+        let long = TimeLimit::start(Duration::from_secs(3600), 1);
+        let panic = catch_unwind(|| long.hold(|| resume_unwind(Box::new("broken")))).map(|_: Option<()>| ());
+        assert!(panic.is_err_and(|reason| reason.is::<&str>()));
     }
 
     #[test]
