@@ -31,7 +31,7 @@ pub(super) fn region_of(kind: Kind, score: f32, words: Vec<Word>) -> Region {
 pub(super) fn runs_of(words: &[Word], em: f32) -> Vec<Vec<Word>> {
     let mut out: Vec<Vec<Word>> = Vec::new();
     for line in lines_of(words) {
-        let size = type_size(&line);
+        let size = median(line.iter().map(|w| w.bbox.height()));
         let first = out.len();
         for chunk in chunks(&line, em * size) {
             let mark = out.get(first..).and_then(|runs| runs.last()).and_then(|run| match run.as_slice() {
@@ -47,9 +47,6 @@ pub(super) fn runs_of(words: &[Word], em: f32) -> Vec<Vec<Word>> {
     out
 }
 
-/// Letters are about so many times as high, tails included, as they are wide on average.
-const HEIGHT_OF_WIDTH: f32 = 1.7;
-
 /// Mean width of a letter of a picture's text, px. A line's height there depends on whether its letters have tails; their mean width
 /// does not. `None` for other text, and for what is no run of small letters.
 pub(super) fn letter_width(words: &[Word]) -> Option<f32> {
@@ -58,12 +55,6 @@ pub(super) fn letter_width(words: &[Word]) -> Option<f32> {
     let width: f32 = words.iter().map(|w| w.bbox.width()).sum();
     let from_picture = words.iter().all(|w| w.source == Source::Ocr);
     (from_picture && 2 * small > letters().count()).then(|| width / letters().count() as f32)
-}
-
-/// Type size of a line, px.
-fn type_size(line: &[Word]) -> f32 {
-    let height = median(line.iter().map(|w| w.bbox.height()));
-    height.max(HEIGHT_OF_WIDTH * letter_width(line).unwrap_or(0.0))
 }
 
 /// Which words went where.
@@ -291,6 +282,38 @@ pub(super) fn group_leftover(words: &[Word], obstacles: &[Rect]) -> Vec<Region> 
     blocks.into_iter().map(|b| Region { words: b.words, ..bare_region(Kind::Text, 0.0, b.bbox) }).collect()
 }
 
+/// A heading of a picture takes the pieces of its line that were found apart: in a line without tails a space is wide for its height,
+/// not for its letters.
+pub(super) fn join_heading_pieces(regions: &mut Vec<Region>) {
+    let is_line = |r: &Region| line_boxes(&r.words).len() == 1;
+    let mut at = 0;
+    while at < regions.len() {
+        let heading = &regions[at];
+        let width =
+            letter_width(&heading.words).filter(|_| heading.kind == Kind::Heading && is_line(heading));
+        let piece = width.and_then(|width| {
+            regions.iter().position(|other| {
+                let (a, b) = (&heading.bbox, &other.bbox);
+                let gap = (b.x0 - a.x1).max(a.x0 - b.x1);
+                other.kind == Kind::Text
+                    && (0.0..1.2 * width).contains(&gap)
+                    && a.overlap_y(b) > 0.7 * a.height().max(b.height())
+                    && is_line(other)
+            })
+        });
+        let Some(piece) = piece else {
+            at += 1;
+            continue;
+        };
+        at -= usize::from(piece < at);
+        let piece = regions.remove(piece);
+        let heading = &mut regions[at];
+        heading.words.extend(piece.words);
+        heading.words.sort_by(|a, b| a.bbox.x0.total_cmp(&b.bbox.x0));
+        fit_box(heading);
+    }
+}
+
 /// Text beside a table on the table's own lines is a column that the layout left out.
 pub(super) fn grow_tables(mut regions: Vec<Region>) -> Vec<Region> {
     let mut at = 0;
@@ -365,18 +388,19 @@ mod tests {
     }
 
     #[test]
-    fn a_title_without_tails_in_a_picture_is_one_run() {
-        let title = |source, width: f32| {
-            let ends = [("Tides", 0.0), ("in", 6.0 * width), ("Small", 9.5 * width)];
-            let at = |(text, x): (&str, f32)| Word {
-                source,
-                ..word(text, x, 0.0, x + width * text.len() as f32, 10.0)
-            };
-            runs_of(&ends.map(at), 0.9).len()
+    fn pieces_of_a_pictures_heading_are_joined() {
+        let piece = |kind, text: &str, x: f32| {
+            let word = Word { source: Source::Ocr, ..word(text, x, 0.0, x + 9.0 * text.len() as f32, 10.0) };
+            region_of(kind, 0.5, vec![word])
         };
-        // 14 px between the second word and the third, in a line of 10.
-        assert_eq!(title(Source::Ocr, 9.0), 1);
-        assert_eq!(title(Source::TextLayer, 9.0), 2, "a text layer's height is the type's");
+        let joined = |gap: f32, kind| {
+            let mut regions = vec![piece(Kind::Text, "Tides", 0.0), piece(kind, "harbours", 45.0 + gap)];
+            join_heading_pieces(&mut regions);
+            regions.iter().map(|r| (r.kind, plain(&r.words))).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(10.0, Kind::Heading), [(Kind::Heading, "Tides harbours".to_owned())]);
+        assert_eq!(joined(14.0, Kind::Heading).len(), 2, "another column");
+        assert_eq!(joined(10.0, Kind::Text).len(), 2);
     }
 
     /// Words `w0 w1 ...` of 40 px, 5 px apart, from `x` on.

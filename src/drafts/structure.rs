@@ -18,8 +18,8 @@ use super::mathematics::write_display;
 use super::order::{Direction, xycut};
 use super::reads::{Verdict, second_thoughts};
 use super::regions::{
-    assign, bare_region, fit_box, group_leftover, grow_tables, join_numbers, join_strays, region_of, runs_of,
-    tabular,
+    assign, bare_region, fit_box, group_leftover, grow_tables, join_heading_pieces, join_numbers,
+    join_strays, region_of, runs_of, tabular,
 };
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
 use super::{PageNets, PageWords};
@@ -38,6 +38,7 @@ pub fn draft_regions(page: &PageWords, nets: &mut dyn PageNets) -> Vec<Region> {
         part_all_footnotes(&mut regions, sheet.body);
     }
     mark_running(&mut regions, sheet);
+    join_heading_pieces(&mut regions);
     mark_footnotes(&mut regions, &page.rules, sheet);
     regions = regions.into_iter().flat_map(part_listings).flat_map(|r| part_table(r, &page.rules)).collect();
     for region in &mut regions {
