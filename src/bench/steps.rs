@@ -297,8 +297,11 @@ fn run_together(
     let mut seconds = (0.0, 0.0);
     for step in 0..=settings.steps {
         let mut fed = FedRows { tokens: Vec::new(), positions: Vec::new() };
-        for page in &mut together {
-            fed.add(rows, dims, settings, step, &mut page.numbers);
+        for (place, page) in together.iter_mut().enumerate() {
+            // As many as a page alone is fed: its filler, too.
+            fed.add(rows.max(2), dims, settings, step, &mut page.numbers);
+            fed.tokens.truncate((place + 1) * rows);
+            fed.positions.truncate((place + 1) * rows * dims.position_parts);
         }
         let clock = Clock::start(settings.threads);
         let mut members: Vec<Member<'_, '_>> = Vec::with_capacity(pages);
@@ -396,11 +399,12 @@ mod tests {
 
     #[test]
     fn pages_that_share_steps_choose_what_one_alone_chooses() {
-        let rule = |seen: &[Seen]| Next { id: seen.len() as TokenId, probability: 0.5, other: 0.1 };
+        let last = |seen: &[Seen]| seen.last().map_or(0, |seen| seen.token);
+        let rule = |seen: &[Seen]| Next { id: last(seen), probability: 0.5, other: 0.1 };
         let mut graph = FakeGraph::new(&rule);
         let (prefix, _) = prefix(&(1000..1010).collect::<Vec<TokenId>>());
         let settings = GridSettings {
-            rows: vec![2],
+            rows: vec![1, 2],
             methods: vec![Method::Plain, Method::Together(3), Method::NoPrefix],
             steps: 4,
             suffix: 0,
@@ -412,7 +416,7 @@ mod tests {
         assert_eq!(alone.settings.methods, [Method::Plain, Method::NoPrefix], "the graph is for one page");
         graph.joins_pages = true;
         let grid = measure(&mut graph, &prefix, &settings, &mut |_| ()).unwrap();
-        assert!((grid.agreement(2, 1) - 1.0).abs() < 1e-9);
+        assert!((grid.agreement(2, 1) - 1.0).abs() < 1e-9 && (grid.agreement(1, 1) - 1.0).abs() < 1e-9);
         assert_eq!(graph.calls.iter().map(|call| call.pages).max(), Some(3));
         assert!(grid.ratios().contains_key("step_time_together3_rows2"));
     }
