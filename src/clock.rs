@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(late.hold::<()>(endless), None);
         assert_eq!(
             late.hold::<()>(|| loop {
-                worked(usize::MAX)
+                worked(usize::MAX);
             }),
             None
         );

@@ -100,7 +100,7 @@ pub struct DraftedPage<'a> {
 /// A page that a model has looked at.
 pub enum Begun {
     /// No graph has to run.
-    Read(ModelPage),
+    Read(Box<ModelPage>),
     /// It is to be decoded.
     Open(Box<OpenPage>, Box<PageJob>),
 }
@@ -244,10 +244,10 @@ impl Model {
         let mut drafts = self.drafts(page, mapping);
         let unseen = page.regions.is_empty() && !self.reads_undrafted;
         if unseen || drafts.all_settled(&self.pack, &self.settings.acceptance) {
-            return Ok(Begun::Read(ModelPage::unread(page.regions)));
+            return Ok(Begun::Read(Box::new(ModelPage::unread(page.regions))));
         }
         let Some(input) = self.sight.input(page, &self.pack)? else {
-            return Ok(Begun::Read(ModelPage::unread(page.regions)));
+            return Ok(Begun::Read(Box::new(ModelPage::unread(page.regions))));
         };
         if input.mapping() != mapping {
             drafts = self.drafts(page, input.mapping());

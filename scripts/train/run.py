@@ -46,4 +46,4 @@ class TrainingRun:
 
     def set_rate(self, rate: float):
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("scale", 1.0)

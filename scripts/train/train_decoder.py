@@ -24,6 +24,10 @@ from .vocabulary import Vocabulary
 OPTIONS = SETTINGS["decoder"]
 SAVE_SECONDS, CHECK_SECONDS, LOG_STEPS, WARM_UP_STEPS = 240, 900, 50, 60
 ATTENTION_HEADS = 2
+# Coordinates so many bins off share in the target.
+SPREAD_BINS = 4
+# The map that writes coordinates learns faster: all of them share it.
+COORDINATE_RATE = 10.0
 
 
 def losses(reader: Reader, sample: Sample, facts: dict | None = None):
@@ -39,7 +43,7 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
     branch, trunk = (labels != IGNORED) & in_branch, (labels != IGNORED) & ~in_branch
     zero = torch.zeros(())
     branch_loss = functional.cross_entropy(logits[branch], labels[branch]) if branch.any() else zero
-    trunk_loss = functional.cross_entropy(logits[trunk], labels[trunk]) if trunk.any() else zero
+    trunk_loss = layout_loss(reader.vocabulary, logits[trunk], labels[trunk]) if trunk.any() else zero
     branch_attention, trunk_attention = zero, zero
     for weights, cells in zip(attention, (sample.current_cell, sample.next_cell), strict=True):
         branch_attention = branch_attention + attention_loss(weights, cells, in_branch)
@@ -52,6 +56,20 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
                 facts.setdefault(name, []).append(float(value.detach()))
     # A trunk has a tenth of the tokens: it counts by itself.
     return branch_loss, trunk_loss, branch_attention + trunk_attention
+
+
+def layout_loss(vocabulary: Vocabulary, logits, labels):
+    """Cross-entropy; a coordinate near the true one is nearly right: its target is spread over its neighbours."""
+    log_probabilities = logits.log_softmax(-1)
+    places = labels[:, None] + torch.arange(-SPREAD_BINS, SPREAD_BINS + 1)
+    weights = torch.exp(-0.5 * ((places - labels[:, None]) / (SPREAD_BINS / 2.5)) ** 2)
+    kept = places == labels[:, None]
+    for numbers in (vocabulary.x, vocabulary.y):
+        own = (labels >= numbers.first) & (labels < numbers.end)
+        kept |= own[:, None] & (places >= numbers.first) & (places < numbers.end)
+    weights = weights * kept
+    near = log_probabilities.gather(1, places.clamp(0, logits.shape[-1] - 1))
+    return -(weights / weights.sum(1, keepdim=True) * near).sum(1).mean()
 
 
 def attention_loss(weights, cells, chosen):
@@ -147,8 +165,9 @@ def main():
     torch.manual_seed(OPTIONS["seed"])
     reader = new_reader(load_vocabulary())
     # The features of the vision graph are not seen here.
-    trained = [value for name, value in reader.named_parameters() if not name.startswith("features.")]
-    optimiser = torch.optim.AdamW(trained, lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
+    trained = [value for name, value in reader.named_parameters() if not name.startswith("features.") and name != "place_out"]
+    groups = [{"params": trained}, {"params": [reader.place_out], "scale": COORDINATE_RATE, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
     run = TrainingRun(arguments.run, "decoder", reader, optimiser)
     if not run.resume() and arguments.start:
         adapt(reader, floats(load_file(arguments.start)))

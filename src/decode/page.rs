@@ -197,14 +197,14 @@ impl<'p> PageState<'p> {
         &mut self,
         graph: &mut dyn DecodeGraph,
         buffers: &mut CallBuffers,
-        call: PageCall,
+        call: &PageCall,
     ) -> Result<(), DecodeError> {
         let sources = call.owners.iter().map(|&owner| row_source(&self.contents, owner));
         let rows: Vec<(RowSource<'_>, &Feed)> = sources.zip(&call.feeds).collect();
         let started = std::time::Instant::now();
         let output = buffers.run(graph, &mut self.kv, &rows, &call.focus)?;
         self.stats.graph_seconds += started.elapsed().as_secs_f64();
-        self.take(graph, &call, &output)
+        self.take(graph, call, &output)
     }
 
     /// Cache and rows of the page in a call that pages share.

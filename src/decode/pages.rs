@@ -185,7 +185,7 @@ impl<'p, T> Pages<'p, T> {
             let page = &mut self.running[place].page;
             let ran = match outputs.remove(&place) {
                 Some(output) => page.take(graph, &call, &output),
-                None => page.run(graph, &mut self.buffers, call),
+                None => page.run(graph, &mut self.buffers, &call),
             };
             if let Err(error) = ran {
                 failed.push((place, error));

@@ -46,7 +46,7 @@ struct Held {
 }
 
 enum Opened {
-    Done(usize, PageOutput),
+    Done(usize, Box<PageOutput>),
     Held(Box<Held>, Box<PageJob>),
 }
 
@@ -68,7 +68,7 @@ impl Reader {
                 && let Some(page) = next(under_way == 0)
             {
                 match self.open(page, meter) {
-                    Opened::Done(ticket, output) => done(ticket, output),
+                    Opened::Done(ticket, output) => done(ticket, *output),
                     Opened::Held(held, job) => match self.room(&mut pages, grammar.as_deref()) {
                         Ok(pages) => pages.admit(held, *job),
                         Err(error) => done(held.page.ticket, self.close(*held, Err(error), meter)),
@@ -108,12 +108,12 @@ impl Reader {
         let number = page.evidence.number;
         let mut stats = PageStats::default();
         let Some(drafted) = self.draft(page, &mut stats) else {
-            return Opened::Done(ticket, PageOutput { stats, ..self.late(number) });
+            return Opened::Done(ticket, Box::new(PageOutput { stats, ..self.late(number) }));
         };
         let mut page = Drafted { stats, ..drafted };
         let Some(model) = &mut self.model else {
             let regions = std::mem::take(&mut page.regions);
-            return Opened::Done(ticket, self.written(page, Reading::unverified(regions, None)));
+            return Opened::Done(ticket, Box::new(self.written(page, Reading::unverified(regions, None))));
         };
         let drafted = DraftedPage {
             raster: &page.words.raster,
@@ -123,17 +123,17 @@ impl Reader {
             limit: Some(page.limit),
         };
         let Some(begun) = page.limit.hold(|| model.begin(&drafted)) else {
-            return Opened::Done(ticket, PageOutput { stats: page.stats, ..self.late(number) });
+            return Opened::Done(ticket, Box::new(PageOutput { stats: page.stats, ..self.late(number) }));
         };
         match begun {
             Ok(Begun::Open(open, job)) => Opened::Held(Box::new(Held { page, open: *open, meter }), job),
             Ok(Begun::Read(read)) => {
-                let reading = Reading::of(read, &mut page.stats);
-                Opened::Done(ticket, self.written(page, reading))
+                let reading = Reading::of(*read, &mut page.stats);
+                Opened::Done(ticket, Box::new(self.written(page, reading)))
             }
             Err(error) => {
                 let regions = std::mem::take(&mut page.regions);
-                Opened::Done(ticket, self.written(page, Reading::unverified(regions, Some(&error))))
+                Opened::Done(ticket, Box::new(self.written(page, Reading::unverified(regions, Some(&error)))))
             }
         }
     }
