@@ -1,6 +1,7 @@
 """Pages as samples for the decoder: visual tokens from the text layer's boxes, a trunk, and some of its branches.
 
-No picture goes through the vision graph here: the glyph masses are made from the true characters, with the graph's kinds of mistakes.
+No picture goes through the vision graph here. The glyph masses are made from the true characters, with the graph's kinds of mistakes; or, for pages that
+`vision_masses` was run on, they are the graph's own.
 """
 import json
 import random
@@ -217,6 +218,15 @@ def write_content(writer: BranchWriter, region: Region, page: Page, codes: np.nd
     return bool(writer.fed)
 
 
+def slot_masses(row, column, codes, mass, token_at: np.ndarray) -> np.ndarray:
+    """Masses at slots of the page -> `[N, 3]` (slot of the shown cells, character, mass)."""
+    cell = token_at[row * SLOT_HEIGHT // CELL_HEIGHT, column * SLOT_WIDTH // CELL_WIDTH]
+    columns, rows = CELL_WIDTH // SLOT_WIDTH, CELL_HEIGHT // SLOT_HEIGHT
+    slot = cell * SLOTS + (row % rows) * columns + column % columns
+    inside = cell >= 0
+    return np.stack([slot[inside], codes[inside], mass[inside]], 1)
+
+
 @dataclass
 class Trunk:
     """A layout as tokens: as the model reads them back, and as it should have said them; the visual token that each is read from, or -1."""
@@ -267,7 +277,9 @@ class SampleMaker:
     def make(self, path: Path) -> Sample | None:
         page = load_page(path)
         random_ = self.random_
-        shift = (random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT)) if self.training else (0, 0)
+        seen = path.with_suffix(".masses.npz") if random_.random() < OPTIONS["seen_share"] else None
+        seen = np.load(seen) if seen is not None and seen.exists() else None
+        shift = (random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT)) if self.training and seen is None else (0, 0)
         width = -(-(page.picture.width + shift[0]) // CELL_WIDTH) * CELL_WIDTH
         height = -(-(page.picture.height + shift[1]) // CELL_HEIGHT) * CELL_HEIGHT
         canvas = Image.new("L", (width, height), 255)
@@ -281,7 +293,7 @@ class SampleMaker:
         cells = np.argwhere(grid)
         if not regions or not 10 < len(cells) <= OPTIONS["most_visual_tokens"]:
             return None
-        return self.assemble(page, regions, grid, cells, width, height, path.stem)
+        return self.assemble(page, regions, grid, cells, width, height, path.stem, seen)
 
     def show_band(self, page: Page, grid: np.ndarray, height: int) -> list[Region]:
         """Blanks the cells outside a band, and those of regions that reach out of it; returns the regions inside."""
@@ -305,10 +317,10 @@ class SampleMaker:
         table[letters] = self.random_.sample(letters, len(letters))
         return table[codes]
 
-    def assemble(self, page, regions, grid, cells, width, height, name) -> Sample | None:
+    def assemble(self, page, regions, grid, cells, width, height, name, seen) -> Sample | None:
         vocabulary, random_, characters = self.vocabulary, self.random_, page.characters
         codes = np.array([vocabulary.character(int(code)) for code in characters[:, 0]])
-        if self.training and random_.random() < 0.15:
+        if self.training and seen is None and random_.random() < 0.15:
             codes = self.shuffled_alphabet(codes)
         token_at = np.full(grid.shape, -1)
         token_at[cells[:, 0], cells[:, 1]] = np.arange(len(cells))
@@ -316,7 +328,10 @@ class SampleMaker:
         shown = np.nonzero(page.is_glyph & (x > 0) & (x < width) & (y > 0) & (y < height))[0]
         cell_of = np.full(len(characters) + 1, -1)
         cell_of[shown] = token_at[(y[shown] // CELL_HEIGHT).astype(int), (x[shown] // CELL_WIDTH).astype(int)]
-        masses = self.masses(x[shown], y[shown], codes[shown], token_at, width, height)
+        if seen is None:
+            masses = self.masses(x[shown], y[shown], codes[shown], token_at, width, height)
+        else:
+            masses = slot_masses(*seen["place"].T.astype(np.int64), seen["mass"].astype(np.float64), token_at)
         # Boxes from a layout model are not tight; where they are jittered, there is nothing to learn for the trunk.
         jitter = 3.5 if self.training and random_.random() < (OPTIONS["jitter_share"] if page.labelled else 0.7) else 0.0
         trunk = self.trunk(regions, token_at, jitter)
@@ -356,11 +371,7 @@ class SampleMaker:
         codes[wrong] = self.noise.integers(0, self.vocabulary.glyphs, wrong.sum())
         strength = self.noise.uniform(0.7, 1, len(codes)) if self.training else np.ones(len(codes))
         which, row, column, mass = bilinear_masses(x, y, height, width, 0.04)
-        cell = token_at[row * SLOT_HEIGHT // CELL_HEIGHT, column * SLOT_WIDTH // CELL_WIDTH]
-        columns, rows = CELL_WIDTH // SLOT_WIDTH, CELL_HEIGHT // SLOT_HEIGHT
-        slot = cell * SLOTS + (row % rows) * columns + column % columns
-        inside = cell >= 0
-        return np.stack([slot[inside], codes[which][inside], (mass * strength[which])[inside]], 1)
+        return slot_masses(row, column, codes[which], mass * strength[which], token_at)
 
     def join(self, page, codes, cells, cell_of, masses, layout: Trunk, learn_trunk, name) -> Sample | None:
         """Trunk and as many branches as fit, in one sequence."""

@@ -89,6 +89,8 @@ class Reader(nn.Module):
         # Coordinates are written as they are read: by their waves, so that what a cell says of its place is a coordinate already.
         self.place_out = nn.Parameter(torch.randn(2, width // 2, width) * 0.005)
         self.register_buffer("coordinate_waves", coordinate_waves(vocabulary, width), persistent=False)
+        # For training only: where a cell is must be in what the layer that looks for the next place reads of it.
+        self.place_probe = nn.Linear(shape.kv_heads * shape.head_dim, width)
         self.tokens = nn.Embedding(vocabulary.size, width)
         nn.init.normal_(self.tokens.weight, std=0.02)
         self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
@@ -126,6 +128,13 @@ class Reader(nn.Module):
         rows = (self.coordinate_waves @ self.place_out).flatten(0, 1)
         coordinates = output[..., first:end] + functional.linear(hidden, rows)
         return torch.cat([characters, output[..., glyphs:first], coordinates, output[..., end:]], -1)
+
+    def place_loss(self, values, xy):
+        """How badly the focal layer's `values [kv_heads, V, D]` tell the cells' places `xy [V, 2]`: mean square over waves of 30 px and more."""
+        told = self.place_probe(values.transpose(0, 1).flatten(1))
+        waves = place_waves(xy, self.shape.hidden)
+        long = (torch.arange(waves.shape[1]) % (waves.shape[1] // 4)) >= waves.shape[1] // 4 * 2 // 9
+        return (told - waves)[:, long].square().mean()
 
     def run(self, x, positions, visible, visual_count: int, kept: list | None = None):
         """`x [N, hidden]`, `positions [N, 3]`, `visible [N, N]` bool -> hidden states, and the focal layers' attention of the text tokens

@@ -37,7 +37,9 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
     text = reader.embed(sample.tokens, sample.positions)
     places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
     mask = tree_mask(count, sample.segment, sample.visible, sample.trunk_length)
-    hidden, attention = reader.run(torch.cat([visual, text]), torch.cat([places, sample.positions]), mask, count)
+    kept = []
+    hidden, attention = reader.run(torch.cat([visual, text]), torch.cat([places, sample.positions]), mask, count, kept)
+    place_loss = reader.place_loss(kept[reader.focal_layers[-1]][1][:, :count], sample.visual_xy)
     logits, labels = reader.logits(hidden[count:]), sample.labels
     in_branch = torch.arange(length) >= sample.trunk_length
     branch, trunk = (labels != IGNORED) & in_branch, (labels != IGNORED) & ~in_branch
@@ -50,12 +52,14 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
         trunk_attention = trunk_attention + attention_loss(weights, cells, ~in_branch)
     if facts is not None:
         collect(facts, reader.vocabulary, logits, labels, branch, trunk)
-        named = {"branch": branch_loss, "trunk": trunk_loss, "attention": branch_attention / 2, "trunk_attention": trunk_attention / 2}
+        named = {
+            "branch": branch_loss, "trunk": trunk_loss, "attention": branch_attention / 2, "trunk_attention": trunk_attention / 2, "place": place_loss,
+        }  # fmt: skip
         for name, value in named.items():
             if value is not zero and float(value.detach()):
                 facts.setdefault(name, []).append(float(value.detach()))
     # A trunk has a tenth of the tokens: it counts by itself.
-    return branch_loss, trunk_loss, branch_attention + trunk_attention
+    return branch_loss, trunk_loss + place_loss, branch_attention + trunk_attention
 
 
 def layout_loss(vocabulary: Vocabulary, logits, labels):

@@ -1,0 +1,57 @@
+"""Stage 6b: what the vision graph says of pages, for the decoder to learn from. `python -m scripts.train.vision_masses FOLDER [--pages 400]`
+
+FOLDER holds vision.safetensors. Writes data/.../<page>.masses.npz: `place [N, 3]` (slot's row and column, character) and `mass [N]`, from the page as it
+is (no shift). Resumable; held-out pages first, then real and synthetic ones by turns.
+"""
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from .loading import load_vision, load_vocabulary
+from .page_samples import page_paths
+from .vision import CELL_HEIGHT, CELL_WIDTH, Vision
+
+# Smaller masses are noise, and would make the files large.
+LEAST_MASS = 0.02
+
+
+def page_ink(path: Path) -> np.ndarray:
+    """`[H, W]`, 1 = black, padded to whole cells."""
+    grey = np.asarray(Image.open(path.with_suffix(".png")).convert("L"), np.float32)
+    height, width = -(-grey.shape[0] // CELL_HEIGHT) * CELL_HEIGHT, -(-grey.shape[1] // CELL_WIDTH) * CELL_WIDTH
+    ink = np.zeros((height, width), np.float32)
+    ink[: grey.shape[0], : grey.shape[1]] = 1 - grey / 255
+    return ink
+
+
+@torch.no_grad()
+def masses(vision: Vision, ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    _, logits = vision(torch.from_numpy(ink)[None, None])
+    # Class 0 is "none".
+    glyphs = logits.softmax(1)[0, 1:]
+    character, row, column = torch.nonzero(glyphs > LEAST_MASS, as_tuple=True)
+    place = torch.stack([row, column, character], 1).to(torch.int16)
+    return place.numpy(), glyphs[character, row, column].half().numpy()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m scripts.train.vision_masses")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pages", type=int, default=400)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    vision = load_vision(load_vocabulary(), arguments.folder / "vision.safetensors")
+    held_out = [path for pair in zip(*page_paths(test=True), strict=False) for path in pair][: arguments.pages // 10]
+    others = [path for pair in zip(*page_paths(test=False), strict=False) for path in pair]
+    for path in [*held_out, *others][: arguments.pages]:
+        target = path.with_suffix(".masses.npz")
+        if not target.exists():
+            place, mass = masses(vision, page_ink(path))
+            np.savez_compressed(target, place=place, mass=mass)
+
+
+if __name__ == "__main__":
+    main()
