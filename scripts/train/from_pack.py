@@ -93,6 +93,7 @@ def split_tables(reader: Reader, embedding, head):
     inputs[:, -1] = 1
     solved = least_squares(inputs, rest)
     reader.tokens.weight.copy_(table)
+    reader.place_out.zero_()
     # What the maps leave over stays with the token (nothing, but for rounding).
     reader.character_out.weight.copy_(out)
     reader.character_in.weight.copy_(solved[: codes.shape[1]].T)
