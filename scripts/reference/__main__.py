@@ -20,8 +20,9 @@ from PIL import Image
 
 from scripts.export.nano import load_models
 from scripts.train.positions import trunk_positions
+from scripts.train.vision import page_ink
 
-from .greedy import GreedyReader, Stream, cell_positions, kept_cells, page_ink
+from .greedy import GreedyReader, Stream, cell_positions, kept_cells
 from .pack import Pack
 
 TOLERANCE = 1e-4
@@ -94,7 +95,7 @@ def main():
     pack = Pack(arguments.pack, vocabulary, shape.layers, shape.kv_heads, shape.head_dim)
     plain, failures = GreedyReader(vision, reader), []
     grey = example_page()
-    ink = page_ink(grey)
+    ink = page_ink(grey.astype(np.float32) / 255)
     cells = kept_cells(ink)
     positions = cell_positions(cells)
     page = plain.look(ink)

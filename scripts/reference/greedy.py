@@ -5,7 +5,6 @@ sees the trunk before its fork and nothing of other branches. The decode graph m
 """
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 
 from scripts.export.nano import cells_of
@@ -24,14 +23,6 @@ class Stream:
     forced: int
     logprobs: list[float] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
-
-
-def page_ink(grey: np.ndarray) -> torch.Tensor:
-    """Grey `[h, w]` 0..255 -> ink `[1, 1, H, W]`, padded at the right and below to whole cells."""
-    height, width = grey.shape
-    ink = np.zeros((-(-height // CELL_HEIGHT) * CELL_HEIGHT, -(-width // CELL_WIDTH) * CELL_WIDTH), np.float32)
-    ink[:height, :width] = 1 - grey.astype(np.float32) / 255
-    return torch.from_numpy(ink)[None, None]
 
 
 def kept_cells(ink: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from .loading import floats, load_vocabulary, new_reader, new_vision
+from .loading import floats, load_vocabulary, load_what_fits, new_reader, new_vision
 from .vocabulary import Vocabulary
 
 # Latin letters that print like these Greek and Cyrillic ones.
@@ -60,20 +60,6 @@ def decoder_weights(weights: dict, old: Vocabulary, new: Vocabulary) -> dict:
     result["character_codes"] = codes
     result["tokens.weight"] = torch.cat([table, weights["tokens.weight"][old.glyphs :]])
     return result
-
-
-def load_what_fits(model, weights: dict):
-    """Tables may have rows more or fewer (kinds of numbers were added), the rest must be of the same shape or is left as it is."""
-    own = model.state_dict()
-    for name, value in weights.items():
-        if name == "tokens.weight":
-            count = min(len(value), len(own[name]))
-            own[name][:count] = value[:count]
-        elif name in own and own[name].shape == value.shape:
-            own[name] = value
-        else:
-            print("not taken over:", name, tuple(value.shape))
-    model.load_state_dict(own)
 
 
 def main():

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from safetensors.torch import save_file
 
 from .loading import new_reader, new_vision
-from .reader import INPUT_SCALE, Reader, place_waves
+from .reader import INPUT_SCALE, Reader
 from .vision import Vision
 from .vocabulary import Vocabulary
 
@@ -87,9 +87,7 @@ def split_tables(reader: Reader, embedding, head):
     inputs = torch.zeros(vocabulary.size, codes.shape[1] + 2 * half + 1)
     inputs[:glyphs, : codes.shape[1]] = codes
     for numbers, part in ((vocabulary.x, 0), (vocabulary.y, 1)):
-        value = torch.arange(numbers.count).float()[:, None] * numbers.bin * torch.tensor([1.0 - part, part])
-        waves = place_waves(value, reader.shape.hidden)[:, part * half : (part + 1) * half]
-        inputs[numbers.first : numbers.end, codes.shape[1] + part * half :][:, :half] = waves
+        inputs[numbers.first : numbers.end, codes.shape[1] + part * half :][:, :half] = reader.coordinate_waves[part]
     inputs[:, -1] = 1
     solved = least_squares(inputs, rest)
     reader.tokens.weight.copy_(table)

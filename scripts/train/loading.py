@@ -45,3 +45,17 @@ def load_reader(vocabulary: Vocabulary, path: Path) -> Reader:
     reader = new_reader(vocabulary)
     reader.load_state_dict(floats(load_file(path)))
     return reader.eval()
+
+
+def load_what_fits(model, weights: dict):
+    """Tables may have rows more or fewer (kinds of numbers were added), the rest must be of the same shape or is left as it is."""
+    own = model.state_dict()
+    for name, value in weights.items():
+        if name == "tokens.weight":
+            count = min(len(value), len(own[name]))
+            own[name][:count] = value[:count]
+        elif name in own and own[name].shape == value.shape:
+            own[name] = value
+        else:
+            print("not taken over:", name, tuple(value.shape))
+    model.load_state_dict(own)

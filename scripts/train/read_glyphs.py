@@ -17,7 +17,7 @@ from .degrade import degrade
 from .loading import load_vision, load_vocabulary
 from .page_characters import LINE_END, SPACE
 from .settings import REAL_PAGES, SETTINGS, is_test
-from .vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, true_none
+from .vision import SLOT_HEIGHT, SLOT_WIDTH, Vision, page_ink, true_none
 from .vocabulary import Vocabulary
 
 # A character needs so much mass of its class, and so much of all classes, in its window.
@@ -26,11 +26,8 @@ LEAST_CLASS_MASS, LEAST_MASS = 0.25, 0.5
 
 def glyph_masses(vision: Vision, grey: np.ndarray) -> np.ndarray:
     """Grey page 0..1 -> mass of every character in every slot `[glyphs, rows, columns]`."""
-    height, width = grey.shape
-    ink = np.zeros((-(-height // CELL_HEIGHT) * CELL_HEIGHT, -(-width // CELL_WIDTH) * CELL_WIDTH), np.float32)
-    ink[:height, :width] = 1 - grey
     with torch.no_grad():
-        probabilities = vision(torch.from_numpy(ink)[None, None])[1][0].softmax(0).numpy()
+        probabilities = vision(page_ink(grey))[1][0].softmax(0).numpy()
     none = true_none(probabilities[0], SETTINGS["vision"]["background_weight"])
     return probabilities[1:] * ((1 - none) / np.maximum(1e-6, 1 - probabilities[0]))
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch.nn import functional
 
-from .loading import floats, load_vocabulary, new_reader
+from .loading import floats, load_vocabulary, load_what_fits, new_reader
 from .page_samples import IGNORED, Sample, Samples
 from .read_regions import error_rate, held_out_samples
 from .reader import Reader, tree_mask
@@ -31,7 +31,7 @@ COORDINATE_RATE = 10.0
 
 
 def losses(reader: Reader, sample: Sample, facts: dict | None = None):
-    """Branch, trunk and attention loss of a sample; `facts` collects what was right."""
+    """Branch loss, trunk loss (with that of the places) and attention loss of a sample; `facts` collects what was right."""
     count, length = len(sample.visual_xy), len(sample.tokens)
     visual = reader.visual_from_masses(sample.masses, count, sample.visual_xy)
     text = reader.embed(sample.tokens, sample.positions)
@@ -105,19 +105,6 @@ def mean_facts(facts: dict) -> dict:
     return {name: round(float(np.mean(values)), 4) for name, values in facts.items()}
 
 
-def adapt(reader: Reader, weights: dict):
-    """Loads what fits of weights for another alphabet, other numbers or another cell size; the rest stays as it is."""
-    own = reader.state_dict()
-    for name, value in weights.items():
-        if name == "tokens.weight":
-            own[name][: len(value)] = value
-        elif name in own and own[name].shape == value.shape:
-            own[name] = value
-        else:
-            print("not taken over:", name, tuple(value.shape))
-    reader.load_state_dict(own)
-
-
 def train(run: TrainingRun, reader: Reader, minutes: float):
     vocabulary = reader.vocabulary
     samples = torch.utils.data.DataLoader(Samples(vocabulary, OPTIONS["seed"] + run.step), batch_size=None)
@@ -174,7 +161,7 @@ def main():
     optimiser = torch.optim.AdamW(groups, lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
     run = TrainingRun(arguments.run, "decoder", reader, optimiser)
     if not run.resume() and arguments.start:
-        adapt(reader, floats(load_file(arguments.start)))
+        load_what_fits(reader, floats(load_file(arguments.start)))
     train(run, reader, arguments.minutes)
 
 

@@ -1,4 +1,5 @@
 """The vision graph: a small convolutional net that says which character has its centre where."""
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -58,6 +59,14 @@ class Vision(nn.Module):
         # Two slots a feature position, left and right.
         logits = logits.view(batch, 2, self.glyphs + 1, height, width).permute(0, 2, 3, 4, 1)
         return features, logits.reshape(batch, self.glyphs + 1, height, width * 2)
+
+
+def page_ink(grey: np.ndarray) -> torch.Tensor:
+    """Grey `[h, w]` 0..1 -> ink `[1, 1, H, W]`, padded at the right and below to whole cells."""
+    height, width = grey.shape
+    ink = np.zeros((-(-height // CELL_HEIGHT) * CELL_HEIGHT, -(-width // CELL_WIDTH) * CELL_WIDTH), np.float32)
+    ink[:height, :width] = 1 - grey
+    return torch.from_numpy(ink)[None, None]
 
 
 def true_none(none, background_weight: float):

@@ -12,24 +12,17 @@ from PIL import Image
 
 from .loading import load_vision, load_vocabulary
 from .page_samples import page_paths
-from .vision import CELL_HEIGHT, CELL_WIDTH, Vision
+from .vision import Vision, page_ink
 
 # Smaller masses are noise, and would make the files large.
 LEAST_MASS = 0.02
 
 
-def page_ink(path: Path) -> np.ndarray:
-    """`[H, W]`, 1 = black, padded to whole cells."""
-    grey = np.asarray(Image.open(path.with_suffix(".png")).convert("L"), np.float32)
-    height, width = -(-grey.shape[0] // CELL_HEIGHT) * CELL_HEIGHT, -(-grey.shape[1] // CELL_WIDTH) * CELL_WIDTH
-    ink = np.zeros((height, width), np.float32)
-    ink[: grey.shape[0], : grey.shape[1]] = 1 - grey / 255
-    return ink
-
-
 @torch.no_grad()
-def masses(vision: Vision, ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    _, logits = vision(torch.from_numpy(ink)[None, None])
+def masses(vision: Vision, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Of the page at `path`: places `[N, 3]` and masses `[N]`."""
+    grey = np.asarray(Image.open(path.with_suffix(".png")).convert("L"), np.float32) / 255
+    _, logits = vision(page_ink(grey))
     # Class 0 is "none".
     glyphs = logits.softmax(1)[0, 1:]
     character, row, column = torch.nonzero(glyphs > LEAST_MASS, as_tuple=True)
@@ -49,7 +42,7 @@ def main():
     for path in [*held_out, *others][: arguments.pages]:
         target = path.with_suffix(".masses.npz")
         if not target.exists():
-            place, mass = masses(vision, page_ink(path))
+            place, mass = masses(vision, path)
             np.savez_compressed(target, place=place, mass=mass)
 
 

@@ -76,6 +76,15 @@ struct Run {
     kv_bytes: usize,
 }
 
+impl Run {
+    /// Adds a step's seconds, in the graph and in all, as one of `steps`.
+    fn add(&mut self, graph: f64, whole: f64, steps: usize) {
+        let ms = 1e3 / steps as f64;
+        self.graph_ms += graph * ms;
+        self.host_ms += (whole - graph) * ms;
+    }
+}
+
 /// The measured grid.
 #[derive(Clone, Debug)]
 pub struct Grid {
@@ -237,10 +246,9 @@ fn run(
         page.kv.set_governing(governing(dims.layers, &focal));
     }
     let mut run = Run::default();
-    let mut seconds = (0.0, 0.0);
     for step in 0..=settings.steps {
         let fed_rows = rows.max(2);
-        let mut fed = FedRows { tokens: Vec::new(), positions: Vec::new() };
+        let mut fed = FedRows::default();
         fed.add(fed_rows, dims, settings, step, &mut page.numbers);
         let clock = Clock::start(settings.threads);
         let watched: Vec<i64> = (0..if step == 0 { rows as i64 } else { 0 }).collect();
@@ -267,14 +275,11 @@ fn run(
         page.append(&output, 0);
         page.choose(&output, method, fed_rows, dims);
         if step > 0 {
-            seconds.0 += graph_seconds;
-            seconds.1 += clock.seconds() - graph_seconds;
+            run.add(graph_seconds, clock.seconds(), settings.steps);
             run.read += read / (settings.steps * prefix.len.max(1)) as f64;
             run.choices.extend_from_slice(&output.next_id[..rows]);
         }
     }
-    let per_step = 1e3 / settings.steps as f64;
-    (run.graph_ms, run.host_ms) = (seconds.0 * per_step, seconds.1 * per_step);
     run.kv_bytes = page.kv.peak_bytes();
     Ok(run)
 }
@@ -294,9 +299,8 @@ fn run_together(
         pool.enter(place, &mut together[place].kv);
     }
     let mut run = Run { read: 1.0, ..Run::default() };
-    let mut seconds = (0.0, 0.0);
     for step in 0..=settings.steps {
-        let mut fed = FedRows { tokens: Vec::new(), positions: Vec::new() };
+        let mut fed = FedRows::default();
         for (place, page) in together.iter_mut().enumerate() {
             // As many as a page alone is fed: its filler, too.
             fed.add(rows.max(2), dims, settings, step, &mut page.numbers);
@@ -324,18 +328,16 @@ fn run_together(
             page.append(&output, place * rows);
         }
         if step > 0 {
-            seconds.0 += graph_seconds;
-            seconds.1 += clock.seconds() - graph_seconds;
+            run.add(graph_seconds, clock.seconds(), settings.steps * pages);
             run.choices.extend_from_slice(&output.next_id[..rows]);
         }
     }
-    let per_step = 1e3 / (settings.steps * pages.max(1)) as f64;
-    (run.graph_ms, run.host_ms) = (seconds.0 * per_step, seconds.1 * per_step);
     run.kv_bytes = together.iter().map(|page| page.kv.peak_bytes()).sum::<usize>() + pool.bytes();
     Ok(run)
 }
 
 /// What the rows of a call are fed.
+#[derive(Default)]
 struct FedRows {
     tokens: Vec<TokenId>,
     positions: Vec<f32>,
@@ -368,20 +370,28 @@ mod tests {
     use super::*;
     use crate::graphs::fake::{FakeGraph, Next, Seen, prefix};
 
-    #[test]
-    fn plain_steps_read_everything_and_the_methods_their_share() {
-        let rule = |seen: &[Seen]| Next { id: seen.len() as TokenId, probability: 0.5, other: 0.1 };
-        let mut graph = FakeGraph::new(&rule);
-        let (prefix, _) = prefix(&(1000..1040).collect::<Vec<TokenId>>());
-        let settings = GridSettings {
-            rows: vec![1, 3],
-            methods: vec![Method::Plain, Method::Fixation(0.1), Method::Retention(0.2), Method::NoPrefix],
+    /// Four steps of small suffixless rows.
+    fn few_steps(rows: &[usize], methods: &[Method]) -> GridSettings {
+        GridSettings {
+            rows: rows.to_vec(),
+            methods: methods.to_vec(),
             steps: 4,
             suffix: 0,
             repetitions: 1,
             vocabulary: 30,
             threads: 2,
-        };
+        }
+    }
+
+    #[test]
+    fn plain_steps_read_everything_and_the_methods_their_share() {
+        let rule = |seen: &[Seen]| Next { id: seen.len() as TokenId, probability: 0.5, other: 0.1 };
+        let mut graph = FakeGraph::new(&rule);
+        let (prefix, _) = prefix(&(1000..1040).collect::<Vec<TokenId>>());
+        let settings = few_steps(
+            &[1, 3],
+            &[Method::Plain, Method::Fixation(0.1), Method::Retention(0.2), Method::NoPrefix],
+        );
         let plain = measure(&mut graph, &prefix, &settings, &mut |_| ()).unwrap();
         assert_eq!(plain.settings.methods, [Method::Plain, Method::NoPrefix], "the graph says nothing");
         graph.focal_layers = vec![1];
@@ -403,15 +413,7 @@ mod tests {
         let rule = |seen: &[Seen]| Next { id: last(seen), probability: 0.5, other: 0.1 };
         let mut graph = FakeGraph::new(&rule);
         let (prefix, _) = prefix(&(1000..1010).collect::<Vec<TokenId>>());
-        let settings = GridSettings {
-            rows: vec![1, 2],
-            methods: vec![Method::Plain, Method::Together(3), Method::NoPrefix],
-            steps: 4,
-            suffix: 0,
-            repetitions: 1,
-            vocabulary: 30,
-            threads: 2,
-        };
+        let settings = few_steps(&[1, 2], &[Method::Plain, Method::Together(3), Method::NoPrefix]);
         let alone = measure(&mut graph, &prefix, &settings, &mut |_| ()).unwrap();
         assert_eq!(alone.settings.methods, [Method::Plain, Method::NoPrefix], "the graph is for one page");
         graph.joins_pages = true;

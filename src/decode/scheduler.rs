@@ -10,6 +10,11 @@ const MAX_CALL_TOKENS: usize = 1024;
 /// 7.4 ms and one of 16 rows 17.1 (native-stack.md 2.5), so about 10; a device with more lanes waits longer for each call.
 const CALL_COST: usize = 32;
 
+/// What a call of so many tokens costs; a lone one gets a filler.
+fn call_cost(tokens: usize) -> usize {
+    tokens.max(2) + CALL_COST
+}
+
 /// A stream that has not yet run in this step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
@@ -40,8 +45,7 @@ fn first_cut(lens: &[usize], max_rows: usize) -> usize {
     let mut costs = vec![(0, 0); lens.len() + 1];
     for (start, longest) in lens.iter().enumerate().rev() {
         let most = (MAX_CALL_TOKENS / longest).clamp(1, max_rows.max(1)).min(lens.len() - start);
-        // A lone token gets a filler.
-        let cost = |rows: usize| (rows * longest).max(2) + CALL_COST + costs[start + rows].0;
+        let cost = |rows: usize| call_cost(rows * longest) + costs[start + rows].0;
         costs[start] = (1..=most).map(|rows| (cost(rows), rows)).min().unwrap_or_default();
     }
     costs[0].1
@@ -69,8 +73,8 @@ pub(super) fn shared_call(calls: &[CallShape]) -> Vec<usize> {
     while members.len() > 1 {
         let most =
             |of: fn(&CallShape) -> usize| members.iter().map(|&place| of(&calls[place])).max().unwrap_or(0);
-        let together = calls.len() * most(|call| call.rows) * most(|call| call.tokens_per_row) + CALL_COST;
-        let apart: usize = members.iter().map(|place| size(place).max(2) + CALL_COST).sum();
+        let together = call_cost(calls.len() * most(|call| call.rows) * most(|call| call.tokens_per_row));
+        let apart: usize = members.iter().map(|place| call_cost(size(place))).sum();
         if together <= apart.min(MAX_CALL_TOKENS + CALL_COST) {
             return members;
         }

@@ -50,11 +50,13 @@ pub(super) fn runs_of(words: &[Word], em: f32) -> Vec<Vec<Word>> {
 /// Mean width of a letter of a picture's text, px. A line's height there depends on whether its letters have tails; their mean width
 /// does not. `None` for other text, and for what is no run of small letters.
 pub(super) fn letter_width(words: &[Word]) -> Option<f32> {
+    if words.iter().any(|w| w.source != Source::Ocr) {
+        return None;
+    }
     let letters = || words.iter().flat_map(|w| w.text.chars());
-    let small = letters().filter(|c| c.is_lowercase()).count();
+    let (all, small) = (letters().count(), letters().filter(|c| c.is_lowercase()).count());
     let width: f32 = words.iter().map(|w| w.bbox.width()).sum();
-    let from_picture = words.iter().all(|w| w.source == Source::Ocr);
-    (from_picture && 2 * small > letters().count()).then(|| width / letters().count() as f32)
+    (2 * small > all).then(|| width / all as f32)
 }
 
 /// Which words went where.
@@ -288,6 +290,7 @@ pub(super) fn join_heading_pieces(regions: &mut Vec<Region>) {
     let is_line = |r: &Region| line_boxes(&r.words).len() == 1;
     let mut at = 0;
     while at < regions.len() {
+        worked(regions.len());
         let heading = &regions[at];
         let width =
             letter_width(&heading.words).filter(|_| heading.kind == Kind::Heading && is_line(heading));

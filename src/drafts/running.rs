@@ -103,11 +103,10 @@ const WIDE: f32 = 1.4;
 
 /// Is the region, of a picture, set in wider letters than the body? A single word may be the section's name in a magazine's head.
 fn set_wide(region: &Region, regions: &[Region]) -> bool {
+    let Some(width) = letter_width(&region.words).filter(|_| region.words.len() > 1) else { return false };
     let body = regions.iter().filter(|r| r.kind == Kind::Text && r.words.len() > LEAST_BODY_WORDS);
     let usual = median(body.filter_map(|r| letter_width(&r.words)));
-    region.words.len() > 1
-        && usual > 0.0
-        && letter_width(&region.words).is_some_and(|width| width > WIDE * usual)
+    usual > 0.0 && width > WIDE * usual
 }
 
 /// Headers are set no larger than the text. What is larger, or bold and a little larger, is a title.

@@ -48,10 +48,6 @@ impl PagePool {
         }
     }
 
-    pub fn places(&self) -> usize {
-        self.places
-    }
-
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let prefixes: usize = self.prefixes.iter().map(|layer| layer.keys.len() + layer.values.len()).sum();
