@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,10 @@ use crate::document::{PageHeader, PageStatus};
 
 /// Name of the journal in the output folder.
 pub const JOURNAL_NAME: &str = "run.jsonl";
+
+/// How long a journal that another process holds is waited for: children of a run that was just killed still hold it until they have
+/// noticed, or have become the program that they start.
+const LOCK_WAIT: Duration = Duration::from_millis(1500);
 
 /// Is this the name of a journal?
 pub fn is_journal(name: &str) -> bool {
@@ -135,12 +141,13 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the journal in `folder` for appending. A line that a killed run left unfinished is closed first. One that another
-    /// run has open is refused, since the two would remove each other's files; a file system without locks cannot tell.
+    /// run has open for longer than [`LOCK_WAIT`] is refused, since the two would remove each other's files; a file system without
+    /// locks cannot tell.
     pub fn open(folder: &Path, shard: Option<Shard>) -> Result<Journal, OutputError> {
         let path = folder.join(shard.map_or_else(|| JOURNAL_NAME.to_owned(), Shard::journal_name));
         let open = || -> io::Result<File> {
             let mut file = File::options().create(true).append(true).read(true).open(&path)?;
-            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            if !locked_within(&file, LOCK_WAIT) {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing here"));
             }
             if file.seek(SeekFrom::End(0))? > 0 {
@@ -163,6 +170,18 @@ impl Journal {
         line.push(b'\n');
         self.file.write_all(&line).map_err(OutputError::at(&self.path))
     }
+}
+
+/// Takes the lock on `file`, trying for `wait`; `false` if another process held it all the while.
+fn locked_within(file: &File, wait: Duration) -> bool {
+    let start = Instant::now();
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        if start.elapsed() > wait {
+            return false;
+        }
+        thread::sleep(LOCK_WAIT / 50);
+    }
+    true
 }
 
 /// The last record of each finished file in the journals in `folder`, by output folder. Lines that cannot be read are passed over.
@@ -208,6 +227,18 @@ mod tests {
         Journal::open(dir.path(), Some("2/3".parse().unwrap())).unwrap();
         drop(first);
         Journal::open(dir.path(), None).unwrap();
+    }
+
+    #[test]
+    fn a_journal_that_is_let_go_soon_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Journal::open(dir.path(), None).unwrap();
+        let holder = thread::spawn(move || {
+            thread::sleep(LOCK_WAIT / 5);
+            drop(first);
+        });
+        Journal::open(dir.path(), None).unwrap();
+        holder.join().unwrap();
     }
 
     #[test]

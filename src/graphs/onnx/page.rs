@@ -63,7 +63,7 @@ impl std::fmt::Debug for PrefillGraph {
     }
 }
 
-/// `features [1, C, H/8, W/8]` and `glyphs [1, G, H/8, W/4]`: outputs of the one graph, inputs of the other.
+/// `features [1, C, h, w]` and `glyphs [1, G, H/8, W/4]`: outputs of the one graph, inputs of the other.
 fn map_tensors() -> [Expected; 2] {
     [
         expected("features", F32, &[Some(1), None, None, None]),
