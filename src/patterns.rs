@@ -28,7 +28,7 @@ pub static HEADING_NUMBER: LazyLock<Regex> =
 
 /// A bullet at the start of an item, with the space after it.
 pub static BULLET: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^\s*(?:[•●▪■◦‣∙·–—*\-➢❑☐✓▶\x{f020}-\x{f0ff}\x{fffd}]|o)\s+"));
+    LazyLock::new(|| regex(r"^\s*(?:[•●▪■◆◦‣∙·–—*\-➢❑☐✓▶\x{f020}-\x{f0ff}\x{fffd}]|o)\s+"));
 
 /// A number at the start of an item, with the space after it: `3. `, `(b) `, `iv) `.
 pub static NUMBER: LazyLock<Regex> =

@@ -24,7 +24,7 @@ pub(crate) fn inline(composed: &Composed, links: &[Link], start: BlockStart) -> 
         BlockStart::At(at) => mark_block_start(&chars, at, &mut marks),
         BlockStart::Nowhere => mark_heading_end(&chars, &mut marks),
     }
-    let spans = known(&composed.links, links);
+    let spans = known(&composed.links, links, &chars);
     for (span, _) in &spans {
         mark_brackets(&chars, span, &mut marks);
     }
@@ -46,7 +46,7 @@ fn mark_formulas<'a>(formulas: &'a [FormulaSpan], marks: &mut [Mark<'a>]) {
 pub(crate) fn html(composed: &Composed, links: &[Link]) -> String {
     let chars: Vec<char> = composed.text.chars().collect();
     let marks: Vec<Mark> = chars.iter().map(|&c| html_mark(c)).collect();
-    written(&chars, &marks, &known(&composed.links, links), |uri, end| {
+    written(&chars, &marks, &known(&composed.links, links, &chars), |uri, end| {
         if end { "</a>".into() } else { format!("<a href=\"{}\">", attribute(uri)) }
     })
 }
@@ -77,13 +77,34 @@ enum Mark<'a> {
     Formula(&'a str),
 }
 
-/// Links with a target that a reader may follow, and whose text is not the target itself.
-fn known<'a>(spans: &[LinkSpan], links: &'a [Link]) -> Vec<(LinkSpan, &'a str)> {
-    spans
-        .iter()
-        .filter_map(|span| Some((*span, links.get(span.link as usize)?.uri.as_str())))
-        .filter(|(_, uri)| is_safe_target(uri))
-        .collect()
+/// Links with a target that a reader may follow. Those of one target with but a space between them are one: a PDF has one for each line.
+/// Punctuation at the end is the sentence's.
+fn known<'a>(spans: &[LinkSpan], links: &'a [Link], chars: &[char]) -> Vec<(LinkSpan, &'a str)> {
+    let mut out: Vec<(LinkSpan, &str)> = Vec::new();
+    for span in spans {
+        let Some(uri) =
+            links.get(span.link as usize).map(|link| link.uri.as_str()).filter(|uri| is_safe_target(uri))
+        else {
+            continue;
+        };
+        match out.last_mut() {
+            Some((last, target)) if *target == uri && chars.get(last.end..span.start) == Some(&[' ']) => {
+                last.end = span.end
+            }
+            _ => out.push((*span, uri)),
+        }
+    }
+    for (span, _) in &mut out {
+        let text = chars.get(span.start..span.end).unwrap_or_default();
+        let word = text.rsplit(|c| *c == ' ').next().unwrap_or_default();
+        if let [before @ .., '.' | ',' | ';' | ':'] = word
+            && before.iter().any(|c| c.is_alphanumeric())
+            && !before.contains(&'.')
+        {
+            span.end -= 1;
+        }
+    }
+    out
 }
 
 /// May a reader follow a link there? Not to scripts and files.
@@ -337,6 +358,20 @@ mod tests {
         assert_eq!(
             (heading("F #"), heading("F#"), heading("# F")),
             ("F \\#".into(), "F#".into(), "# F".into())
+        );
+    }
+
+    #[test]
+    fn a_link_over_a_line_end_is_one_and_leaves_punctuation_to_the_sentence() {
+        let link = |uri: &str| Link { bbox: Rect::default(), uri: uri.into() };
+        let mut text = Composed::whole("of King of the English, then U.S. law", Source::TextLayer, 1.0);
+        let links = [link("https://a.org/e"), link("https://a.org/e"), link("https://a.org/u")];
+        text.links = [(3, 10, 0), (11, 23, 1), (29, 33, 2)]
+            .map(|(start, end, link)| LinkSpan { start, end, link })
+            .into();
+        assert_eq!(
+            inline(&text, &links, BlockStart::At(0)),
+            "of [King of the English](https://a.org/e), then [U.S.](https://a.org/u) law"
         );
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn heading_like(lines: &Lines, text: &str, body: &Body) -> bool {
         // Pictures have no fonts: capitals on a line of their own.
         return lines.len() == 1 && length <= 60 && in_capitals(text);
     }
-    lines.len() == 1 && size >= 0.97 * body.size && other_face(lines, text, &body.face)
+    size >= 0.97 * body.size && other_face(lines, text, &body.face)
 }
 
 fn in_capitals(text: &str) -> bool {
@@ -54,7 +54,7 @@ fn in_capitals(text: &str) -> bool {
     words >= 2 && !text.chars().any(char::is_lowercase)
 }
 
-/// A bold line, or a short one in title case in another font.
+/// One or two bold lines, or a short one in title case in another font.
 fn other_face(lines: &Lines, text: &str, body: &Face) -> bool {
     let own = face(lines.iter().flatten().copied());
     if !lines.iter().all(|line| uniform(line, &own)) {
@@ -64,7 +64,8 @@ fn other_face(lines: &Lines, text: &str, body: &Face) -> bool {
         text.split(|c: char| !c.is_alphabetic()).filter(|w| w.chars().nth(3).is_some()).collect();
     let capitals = words.iter().filter(|w| w.starts_with(char::is_uppercase)).count();
     own.1 && !body.1
-        || own.0 != body.0
+        || lines.len() == 1
+            && own.0 != body.0
             && !text.contains(',')
             && text.chars().nth(5).is_some()
             && text.split_whitespace().count() <= 8

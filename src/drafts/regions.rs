@@ -284,6 +284,66 @@ pub(super) fn group_leftover(words: &[Word], obstacles: &[Rect]) -> Vec<Region> 
     blocks.into_iter().map(|b| Region { words: b.words, ..bare_region(Kind::Text, 0.0, b.bbox) }).collect()
 }
 
+/// Lines that the layout left out above or below a text region go to it where they are set as its own lines are. Returns the other groups.
+pub(super) fn join_edges(regions: &mut [Region], groups: Vec<Region>) -> Vec<Region> {
+    let blocks: Vec<(usize, Setting)> = regions
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| matches!(r.kind, Kind::Text | Kind::List | Kind::Reference))
+        .filter_map(|(k, r)| Some((k, Setting::of(&r.words)?)))
+        .collect();
+    let mut out = Vec::new();
+    for group in groups {
+        worked(blocks.len());
+        match blocks.iter().find(|(_, block)| block.goes_on_with(&group)) {
+            Some(&(k, _)) => {
+                regions[k].words.extend(group.words);
+                fit_box(&mut regions[k]);
+            }
+            None => out.push(group),
+        }
+    }
+    out
+}
+
+/// How the lines of a block of two or more are set.
+struct Setting {
+    bbox: Rect,
+    height: f32,
+    gap: f32,
+    bold: bool,
+}
+
+impl Setting {
+    fn of(words: &[Word]) -> Option<Setting> {
+        let boxes = line_boxes(words);
+        let gap = median(boxes.windows(2).map(|w| w[1].y0 - w[0].y1));
+        let bold = mostly_bold(words);
+        (boxes.len() > 1).then(|| Setting {
+            bbox: hull_of(words),
+            height: median(words.iter().map(|w| w.bbox.height())),
+            gap,
+            bold,
+        })
+    }
+
+    fn goes_on_with(&self, group: &Region) -> bool {
+        let (own, other) = (&self.bbox, &group.bbox);
+        let gap = (other.y0 - own.y1).max(own.y0 - other.y1);
+        let height = median(group.words.iter().map(|w| w.bbox.height()));
+        gap > -0.3 * self.height
+            && gap < self.gap + 0.25 * self.height
+            && (0.9..1.1).contains(&(height / self.height.max(1e-6)))
+            && (other.x0 - own.x0).abs() < 0.5 * self.height
+            && other.x1 < own.x1 + 2.0 * self.height
+            && mostly_bold(&group.words) == self.bold
+    }
+}
+
+fn mostly_bold(words: &[Word]) -> bool {
+    2 * words.iter().filter(|w| w.bold).count() > words.len()
+}
+
 /// A heading of a picture takes the pieces of its line that were found apart: in a line without tails a space is wide for its height,
 /// not for its letters.
 pub(super) fn join_heading_pieces(regions: &mut Vec<Region>) {
@@ -414,6 +474,22 @@ mod tests {
                 word(&format!("w{k}"), x, y, x + 40.0, y + 10.0)
             })
             .collect()
+    }
+
+    #[test]
+    fn a_first_line_that_the_layout_left_out_goes_to_its_text() {
+        let joined = |y: f32, x: f32, bold: bool| {
+            let mut regions =
+                vec![region_of(Kind::Text, 0.9, [line(5, 0.0, 14.0), line(5, 0.0, 28.0)].concat())];
+            let lost: Vec<Word> = line(4, x, y).into_iter().map(|w| Word { bold, ..w }).collect();
+            let left = join_edges(&mut regions, vec![region_of(Kind::Text, 0.0, lost)]);
+            (regions[0].words.len(), left.len())
+        };
+        assert_eq!(joined(0.0, 0.0, false), (14, 0), "above");
+        assert_eq!(joined(42.0, 0.0, false), (14, 0), "below");
+        assert_eq!(joined(50.0, 0.0, false), (10, 1), "a paragraph of its own");
+        assert_eq!(joined(0.0, 60.0, false), (10, 1), "set otherwise");
+        assert_eq!(joined(0.0, 0.0, true), (10, 1), "a heading");
     }
 
     #[test]

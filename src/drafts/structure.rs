@@ -18,7 +18,7 @@ use super::mathematics::write_display;
 use super::order::{Direction, xycut};
 use super::reads::{Verdict, second_thoughts};
 use super::regions::{
-    assign, bare_region, fit_box, group_leftover, grow_tables, join_heading_pieces, join_numbers,
+    assign, bare_region, fit_box, group_leftover, grow_tables, join_edges, join_heading_pieces, join_numbers,
     join_strays, region_of, runs_of, tabular,
 };
 use super::running::{Sheet, is_running, mark_footnotes, mark_running, part_footnotes};
@@ -95,7 +95,8 @@ fn filled_regions(page: &PageWords, words: &[Word], nets: &mut dyn PageNets) -> 
     regions.retain_mut(|r| keeps(r, &page.raster));
     regions.iter_mut().for_each(fit_box);
     let obstacles: Vec<Rect> = regions.iter().filter(|r| !r.words.is_empty()).map(|r| r.bbox).collect();
-    regions.extend(group_leftover(&left, &obstacles).into_iter().map(|mut region| {
+    let groups = join_edges(&mut regions, group_leftover(&left, &obstacles));
+    regions.extend(groups.into_iter().map(|mut region| {
         if tabular(&region.words) {
             region.kind = Kind::Table;
         }

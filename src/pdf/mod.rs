@@ -18,6 +18,7 @@ pub mod child;
 pub(crate) mod confine;
 
 mod accents;
+mod dingbats;
 mod extract;
 mod fields;
 mod pdfium;

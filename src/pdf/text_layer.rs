@@ -10,6 +10,7 @@ use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
 use super::accents::{self, Accent};
+use super::dingbats::printed;
 use super::protocol::{Character, Font, PageReply};
 use crate::characters::turns_direction;
 use crate::clock::worked;
@@ -110,7 +111,7 @@ pub(crate) fn words(page: &PageReply) -> TextLayer {
     let raster = Rect::new(0.0, 0.0, page.width as f32, page.height as f32);
     let mut layer = TextLayer::default();
     let (mut all, mut hidden) = (0u32, 0u32);
-    for open in painted_once(group(&page.characters, page.scale)) {
+    for open in painted_once(group(&printed(&page.characters, &page.fonts), page.scale)) {
         let inside = open.bbox.overlap_x(&raster) > 0.0 && open.bbox.overlap_y(&raster) > 0.0;
         if open.angle != page.angle || !inside {
             layer.left_out += open.characters as usize;
