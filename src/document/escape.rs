@@ -89,7 +89,7 @@ fn known<'a>(spans: &[LinkSpan], links: &'a [Link], chars: &[char]) -> Vec<(Link
         };
         match out.last_mut() {
             Some((last, target)) if *target == uri && chars.get(last.end..span.start) == Some(&[' ']) => {
-                last.end = span.end
+                last.end = span.end;
             }
             _ => out.push((*span, uri)),
         }
