@@ -83,7 +83,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     pages = json.loads(arguments.report.read_text())["pages"]
-    decoder = load_models(arguments.weights)[1].folded()
+    decoder = load_models(arguments.weights)[-1].folded()
     seconds = np.zeros((arguments.repetitions, len(pages)))
     steps = 0
     for repetition in range(arguments.repetitions):

@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from scripts.train.loading import load_reader, load_vision, load_vocabulary
+from scripts.train.layout import LayoutNet
+from scripts.train.loading import load_layout, load_reader, load_vision, load_vocabulary
 from scripts.train.reader import Reader
-from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH, Vision
+from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, none_scale
 from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
 
 from .decoder import DecoderShape, Prefill, tsp_layer
@@ -22,15 +23,14 @@ MTP = {"mtp": "mtp.onnx"}
 
 
 class VisionGraph(nn.Module):
-    """Ink -> features, glyph probabilities."""
+    """Ink -> the layout net's map as features, glyph probabilities."""
 
-    def __init__(self, vision: Vision):
+    def __init__(self, vision: Vision, layout: LayoutNet):
         super().__init__()
-        self.vision = vision
+        self.vision, self.layout = vision, layout
 
     def forward(self, ink):
-        features, logits = self.vision(ink)
-        return features, logits.softmax(1)
+        return self.layout(ink), self.vision(ink).softmax(1)
 
 
 def cells_of(maps, rows: int, columns: int, cells):
@@ -50,19 +50,19 @@ class PrefillGraph(nn.Module):
         self.prefill = Prefill(reader.folded(), range(tsp_layer(reader.shape.layers) + 1))
 
     def forward(self, features, glyphs, cells, positions):
-        near = cells_of(features, CELL_HEIGHT // FEATURE_STRIDE, CELL_WIDTH // FEATURE_STRIDE, cells)
-        masses = cells_of(glyphs, CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)[:, :, 1:]
-        # Channel before position, as the weights of `features` have it.
-        visual = self.reader.visual(near.transpose(1, 2).flatten(1), masses, positions[0].flip(-1)[:, :2])
+        told = cells_of(features, 1, 1, cells)[:, 0]
+        shown = cells_of(glyphs, CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)
+        masses = shown[:, :, 1:] / none_scale(shown[:, :, :1])
+        visual = self.reader.visual(told, masses, positions[0].flip(-1)[:, :2])
         return self.prefill(visual, positions)
 
 
-def write_graphs(vision: Vision, reader: Reader, head: MultiTokenHead | None, out: Path):
+def write_graphs(vision: Vision, layout: LayoutNet, reader: Reader, head: MultiTokenHead | None, out: Path):
     ink = torch.zeros(1, 1, 64, 96)
     page = {2: "H", 3: "W"}
-    maps = {"features": {2: "H8", 3: "W8"}, "glyphs": {2: "H8", 3: "W4"}}
-    write_graph(VisionGraph(vision), {"ink": ink}, ["features", "glyphs"], {"ink": page, **maps}, out / GRAPHS["vision"])
-    features, glyphs = VisionGraph(vision)(ink)
+    maps = {"features": {2: "H16", 3: "W16"}, "glyphs": {2: "H8", 3: "W4"}}
+    write_graph(VisionGraph(vision, layout), {"ink": ink}, ["features", "glyphs"], {"ink": page, **maps}, out / GRAPHS["vision"])
+    features, glyphs = VisionGraph(vision, layout)(ink)
     inputs = {
         "features": features.detach(), "glyphs": glyphs.detach(),
         "cells": torch.tensor([[0, 0], [0, 1], [1, 2], [2, 0], [3, 1]]), "positions": torch.rand(1, 5, 3),
@@ -151,19 +151,20 @@ def load_head(folder: Path, shape: DecoderShape) -> MultiTokenHead | None:
     return head.eval()
 
 
-def load_models(folder: Path) -> tuple[Vision, Reader]:
-    """From vision.safetensors, decoder.safetensors, characters.json and advances.json of a folder."""
+def load_models(folder: Path) -> tuple[Vision, LayoutNet, Reader]:
+    """From vision, layout and decoder.safetensors, characters.json and advances.json of a folder."""
     vocabulary = load_vocabulary(folder)
-    return load_vision(vocabulary, folder / "vision.safetensors"), load_reader(vocabulary, folder / "decoder.safetensors")
+    vision, layout = load_vision(vocabulary, folder / "vision.safetensors"), load_layout(folder / "layout.safetensors")
+    return vision, layout, load_reader(vocabulary, folder / "decoder.safetensors")
 
 
 def export(weights: Path, out: Path, about: dict):
     """Writes the whole pack to `out`, but for its licence and model card."""
     out.mkdir(parents=True, exist_ok=True)
-    vision, reader = load_models(weights)
+    vision, layout, reader = load_models(weights)
     head = load_head(weights, reader.shape)
     graphs = GRAPHS | (MTP if head else {})
-    write_graphs(vision, reader, head, out)
+    write_graphs(vision, layout, reader, head, out)
     write_tokenizer(reader.vocabulary, out / "tokenizer.json")
     names = ["tokenizer.json", *graphs.values()]
     files = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}

@@ -90,10 +90,10 @@ def main():
     parser.add_argument("--fixture", type=Path, help="folder to write page.png and reference.json to")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    vision, reader = load_models(arguments.weights)
+    vision, layout, reader = load_models(arguments.weights)
     vocabulary, shape = reader.vocabulary, reader.shape
     pack = Pack(arguments.pack, vocabulary, shape.layers, shape.kv_heads, shape.head_dim)
-    plain, failures = GreedyReader(vision, reader), []
+    plain, failures = GreedyReader(vision, layout, reader), []
     grey = example_page()
     ink = page_ink(grey.astype(np.float32) / 255)
     cells = kept_cells(ink)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import torch
 
 from scripts.export.nano import cells_of
+from scripts.train.layout import LayoutNet
 from scripts.train.positions import branch_positions, trunk_positions
 from scripts.train.reader import Reader
-from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH, Vision
+from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, glyph_probabilities
 
 INK_THRESHOLD = 0.25
 
@@ -39,18 +40,17 @@ def cell_positions(cells: torch.Tensor) -> torch.Tensor:
 
 
 class GreedyReader:
-    def __init__(self, vision: Vision, reader: Reader):
-        self.vision, self.reader, self.vocabulary = vision, reader, reader.vocabulary
+    def __init__(self, vision: Vision, layout: LayoutNet, reader: Reader):
+        self.vision, self.layout, self.reader, self.vocabulary = vision, layout, reader, reader.vocabulary
 
     @torch.no_grad()
     def look(self, ink: torch.Tensor):
         """Visual tokens of a page: embeddings `[V, hidden]`, positions `[V, 3]`."""
-        features, logits = self.vision(ink)
         cells = kept_cells(ink)
         positions = cell_positions(cells)
-        near = cells_of(features, CELL_HEIGHT // FEATURE_STRIDE, CELL_WIDTH // FEATURE_STRIDE, cells)
-        masses = cells_of(logits.softmax(1), CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)[:, :, 1:]
-        visual = self.reader.visual(near.transpose(1, 2).flatten(1), masses, positions[:, [2, 1]])
+        told = self.layout(ink)[0, :, cells[:, 0], cells[:, 1]].T
+        masses = cells_of(glyph_probabilities(self.vision(ink)), CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)
+        visual = self.reader.visual(told, masses, positions[:, [2, 1]])
         return visual, positions
 
     @torch.no_grad()

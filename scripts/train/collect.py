@@ -1,6 +1,6 @@
-"""Stage 8: puts the newest weights of a vision run and a decoder run into one folder for the export, with their held-out figures.
+"""Stage 8: puts the newest weights of a vision, a layout and a decoder run into one folder for the export, with their held-out figures.
 
-`python -m scripts.train.collect VISION_RUN DECODER_RUN FOLDER [--mtp MTP_RUN]`, then
+`python -m scripts.train.collect VISION_RUN LAYOUT_RUN DECODER_RUN FOLDER [--mtp MTP_RUN]`, then
 `python -m scripts.export nano --weights FOLDER --about FOLDER/about.json -o models/nano` and
 `python -m scripts.reference --weights FOLDER --pack models/nano --fixture fixtures/reference/nano`
 """
@@ -23,6 +23,7 @@ def newest_check(folder: Path) -> dict:
 def main():
     parser = argparse.ArgumentParser(prog="python -m scripts.train.collect")
     parser.add_argument("vision_run")
+    parser.add_argument("layout_run")
     parser.add_argument("decoder_run")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--mtp", help="a run of train_mtp on that decoder; without it the pack has no multi-token head")
@@ -30,9 +31,10 @@ def main():
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in ("characters.json", "advances.json"):
         shutil.copy(VOCABULARY / name, arguments.folder / name)
-    shutil.copy(RUNS / arguments.vision_run / "vision.safetensors", arguments.folder)
-    shutil.copy(RUNS / arguments.decoder_run / "decoder.safetensors", arguments.folder)
-    about = {"vision": newest_check(RUNS / arguments.vision_run), "decoder": newest_check(RUNS / arguments.decoder_run)}
+    runs, about = {"vision": arguments.vision_run, "layout": arguments.layout_run, "decoder": arguments.decoder_run}, {}
+    for part, run in runs.items():
+        shutil.copy(RUNS / run / f"{part}.safetensors", arguments.folder)
+        about[part] = newest_check(RUNS / run)
     if arguments.mtp:
         shutil.copy(RUNS / arguments.mtp / "mtp.safetensors", arguments.folder)
         about["mtp"] = newest_check(RUNS / arguments.mtp)

@@ -1,6 +1,6 @@
 """Weights back from an exported nano pack: a start for training where only the repository is at hand. `python -m scripts.train.from_pack PACK FOLDER`
 
-FOLDER gets vision.safetensors, decoder.safetensors, characters.json and advances.json. The weights say what the graphs say, but are not the ones that
+FOLDER gets vision, layout and decoder.safetensors, characters.json and advances.json. The weights say what the graphs say, but are not the ones that
 they were exported from: batch norms lie folded in their convolutions, and of the tables for input and output only some split into the
 parts that they were made of is found again. `python -m scripts.reference --weights FOLDER --pack PACK` checks them.
 """
@@ -14,6 +14,7 @@ import torch
 from onnx import numpy_helper
 from safetensors.torch import save_file
 
+from .layout import LayoutNet
 from .loading import new_reader, new_vision
 from .reader import INPUT_SCALE, Reader
 from .vision import Vision
@@ -29,6 +30,8 @@ class Graph:
         graph = onnx.load(str(path)).graph
         self.named = {entry.name: torch.from_numpy(numpy_helper.to_array(entry).copy()) for entry in graph.initializer}
         self.convolutions = [node.input[1:3] for node in graph.node if node.op_type == "Conv"]
+        self.outputs = [node.output[0] for node in graph.node if node.op_type == "Conv"]
+        self.reads = {entry: node for node in graph.node for entry in node.input}
         self.products = [node.input[1] for node in graph.node if node.op_type == "MatMul" and node.input[1] in self.named]
 
 
@@ -46,15 +49,38 @@ def vision_of(pack: Path, vocabulary: Vocabulary) -> Vision:
     vision, graph = new_vision(vocabulary), Graph(pack / "vision.onnx")
     modules = [module for module in vision.modules() if isinstance(module, torch.nn.Conv2d) and module is not vision.head]
     norms = [module for module in vision.modules() if isinstance(module, torch.nn.BatchNorm2d)]
-    for convolution, norm, (weight, bias) in zip(modules, norms, graph.convolutions[:-1], strict=True):
+    own = [names for names in graph.convolutions if not names[0].startswith("layout.")]
+    for convolution, norm, (weight, bias) in zip(modules, norms, own[:-1], strict=True):
         convolution.weight.copy_(graph.named[weight])
         norm.bias.copy_(graph.named[bias])
         norm.running_mean.zero_()
         norm.running_var.fill_(1 - norm.eps)
-    weight, bias = graph.convolutions[-1]
+    weight, bias = own[-1]
     vision.head.weight.copy_(graph.named[weight])
     vision.head.bias.copy_(graph.named[bias])
     return vision.eval()
+
+
+@torch.no_grad()
+def layout_of(pack: Path) -> LayoutNet:
+    """Convolutions have their names in the graph. A norm's scale and shift are the first tables that its convolution's output meets."""
+    net, graph = LayoutNet(), Graph(pack / "vision.onnx")
+    own = net.state_dict()
+    for name, value in graph.named.items():
+        if name.startswith("layout."):
+            own[name.removeprefix("layout.")].copy_(value)
+    for names, output in zip(graph.convolutions, graph.outputs, strict=True):
+        if not names[0].endswith(".convolution.weight"):
+            continue
+        norm = names[0].removeprefix("layout.").removesuffix("convolution.weight") + "norm"
+        for part in ("weight", "bias"):
+            node = graph.reads[output]
+            while node.op_type != ("Mul" if part == "weight" else "Add"):
+                node = graph.reads[node.output[0]]
+            table = next(name for name in node.input if name in graph.named)
+            own[f"{norm}.{part}"].copy_(graph.named[table].flatten())
+            output = node.output[0]
+    return net.eval()
 
 
 @torch.no_grad()
@@ -64,6 +90,8 @@ def reader_of(pack: Path, vocabulary: Vocabulary) -> Reader:
     for name, value in prefill.named.items():
         if name.startswith("reader."):
             own[name.removeprefix("reader.")].copy_(value)
+    # The first product with a table that has lost its name.
+    own["layout.weight"].copy_(prefill.named[next(name for name in prefill.products if not name.startswith("reader."))].T)
     for name, value in decode.named.items():
         if name.startswith(("decoder.layers.", "decoder.norm.")):
             own[name.removeprefix("decoder.")].copy_(value)
@@ -114,6 +142,7 @@ def main():
     for name, value in (("characters", vocabulary.characters), ("advances", vocabulary.advances)):
         (arguments.folder / f"{name}.json").write_text(json.dumps(value))
     save_file(vision_of(arguments.pack, vocabulary).state_dict(), arguments.folder / "vision.safetensors")
+    save_file(layout_of(arguments.pack).state_dict(), arguments.folder / "layout.safetensors")
     save_file(reader_of(arguments.pack, vocabulary).state_dict(), arguments.folder / "decoder.safetensors")
 
 

@@ -6,6 +6,7 @@ from safetensors.torch import load_file
 
 from scripts.export.decoder import DecoderShape
 
+from .layout import LayoutNet
 from .reader import HEAD_DIM, Reader
 from .settings import SETTINGS, VOCABULARY
 from .vision import Vision
@@ -28,7 +29,7 @@ def new_reader(vocabulary: Vocabulary) -> Reader:
         vocabulary=vocabulary.size, hidden=options["width"], layers=options["layers"], heads=options["heads"],
         kv_heads=options["kv_heads"], head_dim=HEAD_DIM, feed_forward=options["feed_forward"], position_parts=3, norm_epsilon=1e-5,
     )  # fmt: skip
-    return Reader(vocabulary, shape, SETTINGS["vision"]["channels"][-1], options["focal_layers"])
+    return Reader(vocabulary, shape, options["focal_layers"])
 
 
 def floats(weights: dict) -> dict:
@@ -39,6 +40,12 @@ def load_vision(vocabulary: Vocabulary, path: Path) -> Vision:
     vision = new_vision(vocabulary)
     vision.load_state_dict(floats(load_file(path)))
     return vision.eval()
+
+
+def load_layout(path: Path) -> LayoutNet:
+    net = LayoutNet()
+    net.load_state_dict(floats(load_file(path)))
+    return net.eval()
 
 
 def load_reader(vocabulary: Vocabulary, path: Path) -> Reader:

@@ -4,13 +4,14 @@ Converts held-out pages as pictures, half of them real, half synthetic, with `--
 `--drafts layout` the layout network says where the regions are, in `trust`, and the pack reads them.
 Prints by source: character error rate over the page's text in the order of its regions (spaces count once), the share of pages that loop or
 stay empty, F1 of regions at an overlap (IoU) of 0.5 with their type, and the share of pairs of matched regions in the right order. Real pages
-count for the layout only where their labels passed the checks.
+count for the layout only where their labels passed the checks. `latin`: the same of the pages that are in Latin script.
 """
 import argparse
 import json
 import shutil
 import subprocess
 import tempfile
+import unicodedata
 from pathlib import Path
 
 from rapidfuzz.distance import Levenshtein
@@ -20,11 +21,18 @@ from .page_samples import Page, load_page, page_paths
 # This project's names of element types -> the kinds of the labels.
 KINDS = {"paragraph": "text", "list_item": "list", "heading": "heading", "title": "title"}
 LEAST_OVERLAP = 0.5
+# Share of a page's letters.
+LEAST_LATIN = 0.95
 
 
 def truth_text(page: Page) -> str:
     regions = ("".join(chr(int(page.characters[i, 0])) for i in region.characters) for region in page.regions)
     return " ".join(" ".join(regions).split())
+
+
+def in_latin(page: Page) -> bool:
+    letters = [c for c in truth_text(page) if c.isalpha()]
+    return sum(unicodedata.name(c, "").startswith("LATIN") for c in letters) >= LEAST_LATIN * len(letters)
 
 
 def overlap(a: list[float], b: list[float]) -> float:
@@ -112,13 +120,14 @@ def main():
     parser.add_argument("--drafts", choices=("none", "layout"), default="none")
     arguments = parser.parse_args()
     for source, paths in zip(("real", "synthetic"), page_paths(test=True), strict=True):
-        paths, tally = paths[: arguments.pages // 2], Tally()
+        paths, tally, latin = paths[: arguments.pages // 2], Tally(), Tally()
         with tempfile.TemporaryDirectory() as work:
             read = convert(arguments.program.resolve(), arguments.pack, arguments.drafts, paths, Path(work))
         for path in paths:
             page = load_page(path)
-            tally.add(page, read.get(path.name, {"elements": [], "width": page.picture.width}))
-        print(json.dumps({"source": source, **tally.figures()}))
+            for own in (tally, latin) if in_latin(page) else (tally,):
+                own.add(page, read.get(path.name, {"elements": [], "width": page.picture.width}))
+        print(json.dumps({"source": source, **tally.figures(), "latin": latin.figures()}), flush=True)
 
 
 if __name__ == "__main__":

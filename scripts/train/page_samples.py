@@ -13,6 +13,8 @@ import torch
 from PIL import Image
 
 from .glyph_targets import bilinear_masses
+from .layout import CLASSES, LayoutNet
+from .loading import load_layout
 from .page_characters import LINE_END, SPACE
 from .positions import branch_positions, branch_start, trunk_positions
 from .settings import REAL_PAGES, SETTINGS, SYNTHETIC_PAGES, is_test
@@ -22,6 +24,8 @@ from .vocabulary import Vocabulary
 
 OPTIONS = SETTINGS["decoder"]
 INK_THRESHOLD = 0.25
+# How far outside its region's box the centre of an inked cell may lie, px.
+SLACK = 6
 MOST_TRUNK_TOKENS = 420
 IGNORED = -100
 # Kinds that head and end the reading order.
@@ -52,6 +56,8 @@ class Sample:
 
     visual_xy: torch.Tensor  # [V, 2] cell centres
     masses: torch.Tensor  # [N, 3] slot, character, mass
+    layout: torch.Tensor  # [V, CHANNELS] of the layout net
+    cell_region: torch.Tensor  # [V] region that a cell lies in, by number in the trunk, or -1
     tokens: torch.Tensor  # [T]
     labels: torch.Tensor  # [T], IGNORED where there is nothing to learn
     positions: torch.Tensor  # [T, 3]
@@ -59,6 +65,8 @@ class Sample:
     visible: torch.Tensor  # [T] trunk tokens that a branch sees
     current_cell: torch.Tensor  # [T] visual token that the fed token was read from, or -1
     next_cell: torch.Tensor  # [T] visual token of the token to come, or -1
+    current_region: torch.Tensor  # [T] region that a trunk token tells of, or -1
+    next_region: torch.Tensor  # [T] region that the token to come tells of, or -1
     trunk_length: int
     branches: list[tuple[int, str]]  # fork and true text of each branch
     cells: np.ndarray  # [V, 2] row, column
@@ -229,37 +237,36 @@ def slot_masses(row, column, codes, mass, token_at: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Trunk:
-    """A layout as tokens: as the model reads them back, and as it should have said them; the visual token that each is read from, or -1."""
+    """A layout as tokens: as the model reads them back, and as it should have said them; the region that each tells of, or -1."""
 
     fed: list[int]
     said: list[int]
-    cells: list[int]
+    regions: list[int]
     forks: list[tuple[int, Region]]
 
-    def put(self, token: int, cell: int, fed: int | None = None):
+    def put(self, token: int, region: int, fed: int | None = None):
         self.fed.append(token if fed is None else fed)
         self.said.append(token)
-        self.cells.append(cell)
+        self.regions.append(region)
 
 
-def evidence(box: list[float], token_at: np.ndarray) -> tuple[int, int, int, int, int]:
-    """Visual tokens that show where a region starts, and its left, upper, right and lower side; -1 where it has no ink."""
-    rows = slice(max(0, int(box[1] // CELL_HEIGHT)), int(box[3] // CELL_HEIGHT) + 1)
-    columns = slice(max(0, int(box[0] // CELL_WIDTH)), int(box[2] // CELL_WIDTH) + 1)
-    inside = token_at[rows, columns]
-    row, column = np.nonzero(inside >= 0)
-    if not len(row):
-        return (-1,) * 5
-    tokens = inside[row, column]
-    # `nonzero` goes row by row: the first is the upper left one. Among equal sides the upper, or left one is taken.
-    return tuple(int(tokens[i]) for i in (0, column.argmin(), 0, column.argmax(), len(row) - 1))
+def region_cells(boxes: list[list[float]], grid: np.ndarray) -> np.ndarray:
+    """The smallest of the `boxes` that each cell of `grid [h, w]` with ink lies in, by number; else -1."""
+    y, x = np.mgrid[: grid.shape[0], : grid.shape[1]] + 0.5
+    y, x = y * CELL_HEIGHT, x * CELL_WIDTH
+    owner, size = np.full(grid.shape, -1), np.full(grid.shape, np.inf)
+    for number, (x0, y0, x1, y1) in enumerate(boxes):
+        area = (x1 - x0) * (y1 - y0)
+        inside = grid & (x > x0 - SLACK) & (x < x1 + SLACK) & (y > y0 - SLACK) & (y < y1 + SLACK) & (area < size)
+        owner[inside], size[inside] = number, area
+    return owner
 
 
 class SampleMaker:
     """Makes samples of pages. `training`: with noise, mistakes and jittered boxes; else plain."""
 
-    def __init__(self, vocabulary: Vocabulary, random_: random.Random, training: bool):
-        self.vocabulary, self.random_, self.training = vocabulary, random_, training
+    def __init__(self, vocabulary: Vocabulary, layout: LayoutNet, random_: random.Random, training: bool):
+        self.vocabulary, self.layout, self.random_, self.training = vocabulary, layout, random_, training
         self.noise = np.random.default_rng(random_.randrange(1 << 30))
 
     def choose(self, page: Page, height: int) -> tuple[float, float]:
@@ -271,14 +278,14 @@ class SampleMaker:
         if not readable:
             return -1.0, height + 1.0
         anchor = random_.choice(readable)
-        margin = random_.choice((20, 60, 150))
+        margin = random_.choice((60, 150, 400))
         return anchor.box[1] - random_.uniform(4, margin), anchor.box[3] + random_.uniform(4, margin)
 
-    def make(self, path: Path) -> Sample | None:
+    def make(self, path: Path, seen: bool) -> Sample | None:
+        """`seen`: as the vision graph sees the page, which `vision_masses` has written down."""
         page = load_page(path)
         random_ = self.random_
-        seen = path.with_suffix(".masses.npz") if random_.random() < OPTIONS["seen_share"] else None
-        seen = np.load(seen) if seen is not None and seen.exists() else None
+        seen = np.load(seen_path(path)) if seen else None
         shift = (random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT)) if self.training and seen is None else (0, 0)
         width = -(-(page.picture.width + shift[0]) // CELL_WIDTH) * CELL_WIDTH
         height = -(-(page.picture.height + shift[1]) // CELL_HEIGHT) * CELL_HEIGHT
@@ -293,7 +300,19 @@ class SampleMaker:
         cells = np.argwhere(grid)
         if not regions or not 10 < len(cells) <= OPTIONS["most_visual_tokens"]:
             return None
-        return self.assemble(page, regions, grid, cells, width, height, path.stem, seen)
+        return self.assemble(page, regions, grid, cells, self.look(ink, grid), path.stem, seen)
+
+    @torch.no_grad()
+    def look(self, ink: np.ndarray, grid: np.ndarray) -> torch.Tensor:
+        """What the layout net says of the cells of `grid`, shown only the rows from the first to the last of them `[V, CHANNELS]`."""
+        rows = np.nonzero(grid.any(1))[0]
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        shown = ink * grid.repeat(CELL_HEIGHT, 0).repeat(CELL_WIDTH, 1)
+        # A margin, as pages have; blank cells count as unseen only where a band was cut out.
+        first, end = max(0, first - 2), min(len(grid), end + 2)
+        maps = self.layout(torch.from_numpy(shown[None, None, first * CELL_HEIGHT : end * CELL_HEIGHT]))[0]
+        maps[[CLASSES + 1, CLASSES + 3, CLASSES + 5, CLASSES + 7]] += first * CELL_HEIGHT
+        return maps[:, torch.from_numpy(grid[first:end])].T
 
     def show_band(self, page: Page, grid: np.ndarray, height: int) -> list[Region]:
         """Blanks the cells outside a band, and those of regions that reach out of it; returns the regions inside."""
@@ -317,8 +336,9 @@ class SampleMaker:
         table[letters] = self.random_.sample(letters, len(letters))
         return table[codes]
 
-    def assemble(self, page, regions, grid, cells, width, height, name, seen) -> Sample | None:
+    def assemble(self, page, regions, grid, cells, layout, name, seen) -> Sample | None:
         vocabulary, random_, characters = self.vocabulary, self.random_, page.characters
+        height, width = grid.shape[0] * CELL_HEIGHT, grid.shape[1] * CELL_WIDTH
         codes = np.array([vocabulary.character(int(code)) for code in characters[:, 0]])
         if self.training and seen is None and random_.random() < 0.15:
             codes = self.shuffled_alphabet(codes)
@@ -334,25 +354,26 @@ class SampleMaker:
             masses = slot_masses(*seen["place"].T.astype(np.int64), seen["mass"].astype(np.float64), token_at)
         # Boxes from a layout model are not tight; where they are jittered, there is nothing to learn for the trunk.
         jitter = 3.5 if self.training and random_.random() < (OPTIONS["jitter_share"] if page.labelled else 0.7) else 0.0
-        trunk = self.trunk(regions, token_at, jitter)
+        trunk = self.trunk(regions, jitter)
         if len(trunk.fed) > MOST_TRUNK_TOKENS:
             return None
-        return self.join(page, codes, cells, cell_of, masses, trunk, page.labelled and jitter == 0, name)
+        cell_region = region_cells([region.box for region in regions], grid)[grid]
+        shows = {"masses": torch.from_numpy(masses).float(), "layout": layout, "cell_region": torch.from_numpy(cell_region), "cells": cells, "name": name}
+        return self.join(page, codes, cell_of, shows, trunk, page.labelled and jitter == 0)
 
-    def trunk(self, regions: list[Region], token_at: np.ndarray, jitter: float) -> Trunk:
+    def trunk(self, regions: list[Region], jitter: float) -> Trunk:
         """The layout as tokens. Mistakes are planted in coordinates that are learnt: the next region is where the page shows it, whatever was
         said of the last one."""
         vocabulary, random_ = self.vocabulary, self.random_
         mistakes = random_.choice((0.0, 0.05, 0.15)) if self.training and not jitter else 0.0
         trunk = Trunk([vocabulary.begin], [vocabulary.begin], [-1], [])
         numbers = (vocabulary.x, vocabulary.y, vocabulary.x, vocabulary.y)
-        for region in regions:
-            first, *sides = evidence(region.box, token_at)
-            trunk.put(vocabulary.kind(region.kind), first)
-            for number, value, cell in zip(numbers, region.box, sides, strict=True):
+        for index, region in enumerate(regions):
+            trunk.put(vocabulary.kind(region.kind), index)
+            for number, value in zip(numbers, region.box, strict=True):
                 token = number.token(value + random_.gauss(0, jitter))
                 off = random_.choice((-3, -2, -1, -1, 1, 1, 2, 3)) if random_.random() < mistakes else 0
-                trunk.put(token, cell, min(number.end - 1, max(number.first, token + off)))
+                trunk.put(token, index, min(number.end - 1, max(number.first, token + off)))
             if region.kind != "figure":
                 trunk.forks.append((len(trunk.fed), region))
                 trunk.put(vocabulary.fork, -1)
@@ -373,13 +394,13 @@ class SampleMaker:
         which, row, column, mass = bilinear_masses(x, y, height, width, 0.04)
         return slot_masses(row, column, codes[which], mass * strength[which], token_at)
 
-    def join(self, page, codes, cells, cell_of, masses, layout: Trunk, learn_trunk, name) -> Sample | None:
-        """Trunk and as many branches as fit, in one sequence."""
-        vocabulary, random_, trunk, forks = self.vocabulary, self.random_, layout.fed, layout.forks
+    def join(self, page, codes, cell_of, shows: dict, told: Trunk, learn_trunk) -> Sample | None:
+        """Trunk and as many branches as fit, in one sequence. `shows`: what the sample shows of the page."""
+        vocabulary, random_, trunk, forks, cells = self.vocabulary, self.random_, told.fed, told.forks, shows["cells"]
         tokens, positions = list(trunk), trunk_positions(vocabulary, trunk)
-        labels = [*layout.said[1:], IGNORED] if learn_trunk else [IGNORED] * len(trunk)
+        labels = [*told.said[1:], IGNORED] if learn_trunk else [IGNORED] * len(trunk)
         segment, visible = [0] * len(trunk), [0] * len(trunk)
-        current, following = ([*layout.cells], [*layout.cells[1:], -1]) if learn_trunk else ([-1] * len(trunk), [-1] * len(trunk))
+        current, following = [-1] * len(trunk), [-1] * len(trunk)
         branches = []
         random_.shuffle(forks)
         left = OPTIONS["most_branch_tokens"]
@@ -404,11 +425,12 @@ class SampleMaker:
         if sum(label != IGNORED for label in labels) < OPTIONS["least_label_share"] * len(cells):
             return None
         xy = (cells[:, ::-1] + 0.5) * (CELL_WIDTH, CELL_HEIGHT)
+        about = (told.regions if learn_trunk else [-1] * len(trunk)) + [-1] * (len(tokens) - len(trunk))
         whole = lambda values: torch.tensor(values, dtype=torch.int64)  # noqa: E731
         return Sample(
-            visual_xy=torch.from_numpy(xy).float(), masses=torch.from_numpy(masses).float(), tokens=whole(tokens), labels=whole(labels),
-            positions=torch.tensor(positions), segment=whole(segment), visible=whole(visible), current_cell=whole(current),
-            next_cell=whole(following), trunk_length=len(trunk), branches=branches, cells=cells, name=name,
+            visual_xy=torch.from_numpy(xy).float(), tokens=whole(tokens), labels=whole(labels), positions=torch.tensor(positions),
+            segment=whole(segment), visible=whole(visible), current_cell=whole(current), next_cell=whole(following),
+            current_region=whole(about), next_region=whole([*about[1:], -1]), trunk_length=len(trunk), branches=branches, **shows,
         )  # fmt: skip
 
 
@@ -420,20 +442,28 @@ def page_paths(test: bool) -> tuple[list[Path], list[Path]]:
     return found[0], found[1]
 
 
-class Samples(torch.utils.data.IterableDataset):
-    """Endless training samples."""
+def seen_path(path: Path) -> Path:
+    """Where `vision_masses` writes what the vision graph says of a page."""
+    return path.with_suffix(".masses.npz")
 
-    def __init__(self, vocabulary: Vocabulary, seed: int):
-        self.vocabulary, self.seed = vocabulary, seed
+
+class Samples(torch.utils.data.IterableDataset):
+    """Endless training samples. `layout`: weights of the layout net."""
+
+    def __init__(self, vocabulary: Vocabulary, layout: Path, seed: int):
+        self.vocabulary, self.layout, self.seed = vocabulary, layout, seed
 
     def __iter__(self):
         random_ = random.Random(self.seed)
-        maker = SampleMaker(self.vocabulary, random_, training=True)
         while True:
-            # Read anew from time to time: other stages may still be adding pages.
-            real, synthetic = page_paths(test=False)
+            # Read anew from time to time: other stages may still be adding pages, and learning.
+            maker = SampleMaker(self.vocabulary, load_layout(self.layout), random_, training=True)
+            pages = page_paths(test=False)
+            seen_pages = [[path for path in paths if seen_path(path).exists()] for paths in pages]
             for _ in range(300):
+                seen = random_.random() < OPTIONS["seen_share"] and all(seen_pages)
+                real, synthetic = seen_pages if seen else pages
                 share = OPTIONS["synthetic_share"] if synthetic else 0.0
-                sample = maker.make(random_.choice(synthetic if random_.random() < share else real))
+                sample = maker.make(random_.choice(synthetic if random_.random() < share else real), seen)
                 if sample is not None:
                     yield sample

@@ -16,8 +16,8 @@ from rapidfuzz.distance import Levenshtein
 from .degrade import degrade
 from .loading import load_vision, load_vocabulary
 from .page_characters import LINE_END, SPACE
-from .settings import REAL_PAGES, SETTINGS, is_test
-from .vision import SLOT_HEIGHT, SLOT_WIDTH, Vision, page_ink, true_none
+from .settings import REAL_PAGES, is_test
+from .vision import SLOT_HEIGHT, SLOT_WIDTH, Vision, glyph_probabilities, page_ink
 from .vocabulary import Vocabulary
 
 # A character needs so much mass of its class, and so much of all classes, in its window.
@@ -27,9 +27,7 @@ LEAST_CLASS_MASS, LEAST_MASS = 0.25, 0.5
 def glyph_masses(vision: Vision, grey: np.ndarray) -> np.ndarray:
     """Grey page 0..1 -> mass of every character in every slot `[glyphs, rows, columns]`."""
     with torch.no_grad():
-        probabilities = vision(page_ink(grey))[1][0].softmax(0).numpy()
-    none = true_none(probabilities[0], SETTINGS["vision"]["background_weight"])
-    return probabilities[1:] * ((1 - none) / np.maximum(1e-6, 1 - probabilities[0]))
+        return glyph_probabilities(vision(page_ink(grey)))[0].numpy()
 
 
 def take(window: np.ndarray, class_: int, mass: float):

@@ -60,7 +60,7 @@ class LineReader:
         strip = np.zeros((LINE_HEIGHT + 2 * ABOVE, -(-(width + 2 * BESIDE) // CELL_WIDTH) * CELL_WIDTH), np.float32)
         strip[ABOVE : ABOVE + LINE_HEIGHT, BESIDE : BESIDE + width] = (np.percentile(grey, 75) - grey).clip(0)
         with torch.no_grad():
-            masses = self.vision(torch.from_numpy(strip)[None, None])[1][0].softmax(0)[1:].sum(1, keepdim=True).numpy()
+            masses = self.vision(torch.from_numpy(strip)[None, None])[0].softmax(0)[1:].sum(1, keepdim=True).numpy()
         masses[masses <= NOTHING] = 0
         found, left = take_characters(masses, with_left=True)
         return self.without_doubles(found[np.argsort(found[:, 0])]), left

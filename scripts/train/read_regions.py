@@ -1,6 +1,6 @@
 """Free-running reading of held-out regions with true boxes: what the decoder is for. `python -m scripts.train.read_regions FOLDER [PAGES]`
 
-FOLDER holds decoder.safetensors and, for `--vision`, vision.safetensors. All branches of a page are decoded together, greedily; the error
+FOLDER holds decoder.safetensors and layout.safetensors. All branches of a page are decoded together, greedily; the error
 rate is the edit distance to the text layer over its length, spaces counted, on as much of a region as was decoded.
 """
 import argparse
@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 from rapidfuzz.distance import Levenshtein
 
-from .loading import load_reader, load_vocabulary
-from .page_samples import Sample, SampleMaker, page_paths
+from .layout import LayoutNet
+from .loading import load_layout, load_reader, load_vocabulary
+from .page_samples import Sample, SampleMaker, page_paths, seen_path
 from .positions import branch_start
 from .reader import Reader, tree_mask
 from .vocabulary import Vocabulary
@@ -96,7 +97,7 @@ def error_rate(reader: Reader, samples: list[Sample], most: int = 150, show: int
     errors = total = regions = good = 0
     for sample in samples:
         with torch.no_grad():
-            visual = reader.visual_from_masses(sample.masses, len(sample.visual_xy), sample.visual_xy)
+            visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
         for tokens, (_, truth) in zip(BranchReader(reader, sample).read(visual, most), sample.branches, strict=True):
             read = spoken(reader.vocabulary, tokens)
             # A region that was cut is compared with as much of the truth.
@@ -111,15 +112,18 @@ def error_rate(reader: Reader, samples: list[Sample], most: int = 150, show: int
     return {"regions": regions, "characters": total, "free": round(errors / max(1, total), 4), "well_read": round(good / max(1, regions), 3)}
 
 
-def held_out_samples(vocabulary: Vocabulary, count: int) -> list[Sample]:
-    """Plain samples of held-out pages, half of them synthetic if there are any."""
-    real, synthetic = page_paths(test=True)
+def held_out_samples(vocabulary: Vocabulary, layout: LayoutNet, count: int) -> list[Sample]:
+    """Plain samples of held-out pages, half of them synthetic if there are any; as the vision graph sees them where `vision_masses` was run."""
+    pages = page_paths(test=True)
+    seen = [[path for path in paths if seen_path(path).exists()] for paths in pages]
+    real, synthetic = seen if all(len(paths) > count for paths in seen) else pages
     random_ = random.Random(5)
     random_.shuffle(real)
     random_.shuffle(synthetic)
-    maker, samples = SampleMaker(vocabulary, random_, training=False), []
+    maker, samples = SampleMaker(vocabulary, layout, random_, training=False), []
     for pair in zip(real, synthetic or real[len(real) // 2 :], strict=False):
-        samples += [sample for sample in map(maker.make, pair) if sample is not None and sample.branches]
+        made = [maker.make(path, seen_path(path).exists()) for path in pair]
+        samples += [sample for sample in made if sample is not None and sample.branches]
         if len(samples) >= count:
             break
     return samples[:count]
@@ -133,8 +137,9 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     vocabulary = load_vocabulary()
+    layout = load_layout(arguments.folder / "layout.safetensors")
     reader = load_reader(vocabulary, arguments.folder / "decoder.safetensors")
-    print(error_rate(reader, held_out_samples(vocabulary, arguments.pages), show=arguments.show))
+    print(error_rate(reader, held_out_samples(vocabulary, layout, arguments.pages), show=arguments.show))
 
 
 if __name__ == "__main__":

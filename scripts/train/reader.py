@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from scripts.export.decoder import Decoder, DecoderLayer, DecoderShape, RmsNorm
 
-from .vision import FEATURE_POSITIONS, SLOTS
+from .layout import CLASSES
+from .vision import SLOTS
 from .vocabulary import Vocabulary
 
 CHARACTER_WIDTH = 64
@@ -67,8 +68,14 @@ class PlacedDecoder(Decoder):
         return self.embedding(tokens) + self.text_place(text_waves(positions, self.shape.hidden))
 
 
+def box_waves(layout, width: int):
+    """Rows of the layout net's map `[..., CHANNELS]` -> `[..., 2, 2 * width]`: `place_waves` of both corners of the own box, and of the one before."""
+    corners = layout[..., CLASSES:].unflatten(-1, (2, 2, 2))
+    return place_waves(corners, width).flatten(-2)
+
+
 class Reader(nn.Module):
-    def __init__(self, vocabulary: Vocabulary, shape: DecoderShape, feature_channels: int, focal_layers=(2, 4)):
+    def __init__(self, vocabulary: Vocabulary, shape: DecoderShape, focal_layers=(2, 4)):
         super().__init__()
         width = shape.hidden
         self.vocabulary, self.shape, self.focal_layers = vocabulary, shape, tuple(focal_layers)
@@ -76,9 +83,9 @@ class Reader(nn.Module):
         # A code per character, shared by glyph slots, input text and output.
         self.character_codes = nn.Parameter(torch.randn(vocabulary.glyphs, CHARACTER_WIDTH) * 0.3)
         self.slots = nn.Linear(SLOTS * CHARACTER_WIDTH, width)
-        self.features = nn.Linear(feature_channels * FEATURE_POSITIONS, width)
-        nn.init.zeros_(self.features.weight)
-        nn.init.zeros_(self.features.bias)
+        # What the layout net says of a cell: its region's kind and box, and the box of the region before that.
+        self.layout = nn.Linear(CLASSES + 4 * width, width, bias=False)
+        nn.init.normal_(self.layout.weight, std=0.01)
         self.visual_place = nn.Linear(width, width)
         self.token_place = nn.Linear(width, width)
         # Where a text token is, inside the cell too: attention knows distances only.
@@ -89,23 +96,26 @@ class Reader(nn.Module):
         # Coordinates are written as they are read: by their waves, so that what a cell says of its place is a coordinate already.
         self.place_out = nn.Parameter(torch.randn(2, width // 2, width) * 0.005)
         self.register_buffer("coordinate_waves", coordinate_waves(vocabulary, width), persistent=False)
-        # For training only: where a cell is must be in what the layer that looks for the next place reads of it.
-        self.place_probe = nn.Linear(shape.kv_heads * shape.head_dim, width)
+        # For training only: a cell's box must be in what the layer that looks for the next place reads of it.
+        self.box_probe = nn.Linear(shape.kv_heads * shape.head_dim, 2 * width)
         self.tokens = nn.Embedding(vocabulary.size, width)
         nn.init.normal_(self.tokens.weight, std=0.02)
         self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
         self.norm = RmsNorm(width, shape.norm_epsilon)
 
-    def visual(self, features, glyphs, xy):
-        """Features `[V, positions * C]`, glyph masses `[V, slots, glyphs]`, cell centres `[V, 2]` (x, y) -> `[V, hidden]`."""
-        slots = self.slots((glyphs @ self.character_codes).flatten(1))
-        return slots + self.features(features) + self.visual_place(place_waves(xy, self.shape.hidden))
+    def visual(self, layout, glyphs, xy):
+        """Of `V` cells the layout net's map `[V, CHANNELS]`, glyph masses `[V, slots, glyphs]`, centres `[V, 2]` (x, y) -> `[V, hidden]`."""
+        return self.placed((glyphs @ self.character_codes).flatten(1), layout, xy)
 
-    def visual_from_masses(self, masses, count: int, xy):
-        """As `visual`, from a list of `masses [N, 3]` (slot of the page, character, mass): what the vision graph would say, without it."""
-        slots = torch.zeros(count * SLOTS, CHARACTER_WIDTH)
+    def visual_from_masses(self, masses, layout, xy):
+        """As `visual`, from a list of `masses [N, 3]` (slot of the page, character, mass)."""
+        slots = torch.zeros(len(xy) * SLOTS, CHARACTER_WIDTH)
         slots = slots.index_add(0, masses[:, 0].long(), self.character_codes[masses[:, 1].long()] * masses[:, 2:])
-        return self.slots(slots.view(count, -1)) + self.visual_place(place_waves(xy, self.shape.hidden))
+        return self.placed(slots.view(len(xy), -1), layout, xy)
+
+    def placed(self, slots, layout, xy):
+        told = torch.cat([layout[:, :CLASSES], box_waves(layout, self.shape.hidden).flatten(1)], 1)
+        return self.slots(slots) + self.layout(told) + self.visual_place(place_waves(xy, self.shape.hidden))
 
     def embed(self, tokens, positions):
         """Text tokens `[T]` at `positions [T, 3]` -> `[T, hidden]`."""
@@ -129,11 +139,16 @@ class Reader(nn.Module):
         coordinates = output[..., first:end] + functional.linear(hidden, rows)
         return torch.cat([characters, output[..., glyphs:first], coordinates, output[..., end:]], -1)
 
-    def place_loss(self, values, xy):
-        """How badly the focal layer's `values [kv_heads, V, D]` tell the cells' places `xy [V, 2]`: mean square over waves of 30 px and more."""
-        told = self.place_probe(values.transpose(0, 1).flatten(1))
-        waves = place_waves(xy, self.shape.hidden)
-        long = (torch.arange(waves.shape[1]) % (waves.shape[1] // 4)) >= waves.shape[1] // 4 * 2 // 9
+    def box_loss(self, values, layout):
+        """How badly the focal layer's `values [kv_heads, V, D]` tell the cells' boxes, as the layout net has them: mean square over waves of 30 px
+        and more, of the cells that lie in a region."""
+        inside = layout[:, 0] < 0.5
+        if not inside.any():
+            return torch.zeros(())
+        told = self.box_probe(values.transpose(0, 1).flatten(1)[inside])
+        waves = box_waves(layout[inside], self.shape.hidden)[:, 0]
+        quarter = self.shape.hidden // 4
+        long = (torch.arange(waves.shape[1]) % quarter) >= quarter * 2 // 9
         return (told - waves)[:, long].square().mean()
 
     def run(self, x, positions, visible, visual_count: int, kept: list | None = None):

@@ -1,7 +1,7 @@
-"""Stage 7: trains the decoder. `python -m scripts.train.train_decoder RUN --minutes 110 [--start WEIGHTS]`
+"""Stage 7: trains the decoder. `python -m scripts.train.train_decoder RUN --layout LAYOUT_WEIGHTS --minutes 110 [--start WEIGHTS]`
 
 Teacher-forced trunks and branches of whole pages and of bands, with planted mistakes; attention of two focal layers supervised onto the cell
-of the current and of the next character. Writes runs/RUN/{log.jsonl, state.pt, decoder.safetensors} and goes on from state.pt.
+of the current and of the next character, or region. Writes runs/RUN/{log.jsonl, state.pt, decoder.safetensors} and goes on from state.pt.
 """
 import argparse
 import math
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch.nn import functional
 
-from .loading import floats, load_vocabulary, load_what_fits, new_reader
+from .loading import floats, load_layout, load_vocabulary, load_what_fits, new_reader
 from .page_samples import IGNORED, Sample, Samples
 from .read_regions import error_rate, held_out_samples
 from .reader import Reader, tree_mask
@@ -31,15 +31,15 @@ COORDINATE_RATE = 10.0
 
 
 def losses(reader: Reader, sample: Sample, facts: dict | None = None):
-    """Branch loss, trunk loss (with that of the places) and attention loss of a sample; `facts` collects what was right."""
+    """Branch loss, trunk loss (with that of the boxes) and attention loss of a sample; `facts` collects what was right."""
     count, length = len(sample.visual_xy), len(sample.tokens)
-    visual = reader.visual_from_masses(sample.masses, count, sample.visual_xy)
+    visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
     text = reader.embed(sample.tokens, sample.positions)
     places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
     mask = tree_mask(count, sample.segment, sample.visible, sample.trunk_length)
     kept = []
     hidden, attention = reader.run(torch.cat([visual, text]), torch.cat([places, sample.positions]), mask, count, kept)
-    place_loss = reader.place_loss(kept[reader.focal_layers[-1]][1][:, :count], sample.visual_xy)
+    box_loss = reader.box_loss(kept[reader.focal_layers[-1]][1][:, :count], sample.layout)
     logits, labels = reader.logits(hidden[count:]), sample.labels
     in_branch = torch.arange(length) >= sample.trunk_length
     branch, trunk = (labels != IGNORED) & in_branch, (labels != IGNORED) & ~in_branch
@@ -47,19 +47,21 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
     branch_loss = functional.cross_entropy(logits[branch], labels[branch]) if branch.any() else zero
     trunk_loss = layout_loss(reader.vocabulary, logits[trunk], labels[trunk]) if trunk.any() else zero
     branch_attention, trunk_attention = zero, zero
+    own = torch.arange(count)
     for weights, cells in zip(attention, (sample.current_cell, sample.next_cell), strict=True):
-        branch_attention = branch_attention + attention_loss(weights, cells, in_branch)
-        trunk_attention = trunk_attention + attention_loss(weights, cells, ~in_branch)
+        branch_attention = branch_attention + attention_loss(weights, own, cells, in_branch)
+    for weights, regions in zip(attention, (sample.current_region, sample.next_region), strict=True):
+        trunk_attention = trunk_attention + attention_loss(weights, sample.cell_region, regions, ~in_branch)
     if facts is not None:
         collect(facts, reader.vocabulary, logits, labels, branch, trunk)
         named = {
-            "branch": branch_loss, "trunk": trunk_loss, "attention": branch_attention / 2, "trunk_attention": trunk_attention / 2, "place": place_loss,
+            "branch": branch_loss, "trunk": trunk_loss, "attention": branch_attention / 2, "trunk_attention": trunk_attention / 2, "box": box_loss,
         }  # fmt: skip
         for name, value in named.items():
             if value is not zero and float(value.detach()):
                 facts.setdefault(name, []).append(float(value.detach()))
     # A trunk has a tenth of the tokens: it counts by itself.
-    return branch_loss, trunk_loss + place_loss, branch_attention + trunk_attention
+    return branch_loss, trunk_loss + box_loss, branch_attention + trunk_attention
 
 
 def layout_loss(vocabulary: Vocabulary, logits, labels):
@@ -76,13 +78,14 @@ def layout_loss(vocabulary: Vocabulary, logits, labels):
     return -(weights / weights.sum(1, keepdim=True) * near).sum(1).mean()
 
 
-def attention_loss(weights, cells, chosen):
-    """Of the `chosen` tokens that were read from a cell: how little attention `[heads, T, V]` falls on it."""
-    known = (cells >= 0) & chosen
+def attention_loss(weights, groups, wanted, chosen):
+    """Of the `chosen` tokens that were read from the cells of a group: how little attention `[heads, T, V]` falls on them. `groups [V]`: each cell's
+    group; `wanted [T]`: the one that a token was read from, or -1."""
+    known = (wanted >= 0) & chosen
     if not known.any():
         return torch.zeros(())
-    on_cell = weights[:ATTENTION_HEADS].mean(0)[known].gather(1, cells[known, None])[:, 0]
-    return -torch.log(on_cell + 1e-6).mean()
+    on_them = (weights[:ATTENTION_HEADS].mean(0)[known] * (groups[None] == wanted[known, None])).sum(1)
+    return -torch.log(on_them + 1e-6).mean()
 
 
 def collect(facts: dict, vocabulary: Vocabulary, logits, labels, branch, trunk):
@@ -105,10 +108,10 @@ def mean_facts(facts: dict) -> dict:
     return {name: round(float(np.mean(values)), 4) for name, values in facts.items()}
 
 
-def train(run: TrainingRun, reader: Reader, minutes: float):
+def train(run: TrainingRun, reader: Reader, layout: Path, minutes: float):
     vocabulary = reader.vocabulary
-    samples = torch.utils.data.DataLoader(Samples(vocabulary, OPTIONS["seed"] + run.step), batch_size=None)
-    held_out = held_out_samples(vocabulary, 24)
+    samples = torch.utils.data.DataLoader(Samples(vocabulary, layout, OPTIONS["seed"] + run.step), batch_size=None)
+    held_out = held_out_samples(vocabulary, load_layout(layout), 24)
     clock, saved, checked, tokens, facts = time.process_time() - run.seconds, time.time(), run.seconds, 0, {}
     for number, sample in enumerate(samples, 1):
         branch, trunk, attention = losses(reader, sample, facts)
@@ -149,20 +152,20 @@ def check(run: TrainingRun, reader: Reader, held_out: list[Sample]):
 def main():
     parser = argparse.ArgumentParser(prog="python -m scripts.train.train_decoder")
     parser.add_argument("run")
+    parser.add_argument("--layout", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=110)
     parser.add_argument("--start", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(OPTIONS["seed"])
     reader = new_reader(load_vocabulary())
-    # The features of the vision graph are not seen here.
-    trained = [value for name, value in reader.named_parameters() if not name.startswith("features.") and name != "place_out"]
+    trained = [value for name, value in reader.named_parameters() if name != "place_out"]
     groups = [{"params": trained}, {"params": [reader.place_out], "scale": COORDINATE_RATE, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
     run = TrainingRun(arguments.run, "decoder", reader, optimiser)
     if not run.resume() and arguments.start:
         load_what_fits(reader, floats(load_file(arguments.start)))
-    train(run, reader, arguments.minutes)
+    train(run, reader, arguments.layout, arguments.minutes)
 
 
 if __name__ == "__main__":

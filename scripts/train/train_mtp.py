@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from scripts.export.mtp import DRAFTS, MultiTokenHead, head_of
 
-from .loading import load_reader, load_vocabulary
+from .loading import load_layout, load_reader, load_vocabulary
 from .page_samples import IGNORED, Sample, Samples
 from .read_regions import held_out_samples
 from .reader import Reader, tree_mask
@@ -30,7 +30,7 @@ LEARNING_RATE, ACCUMULATE, LOG_STEPS, SAVE_SECONDS, DEPTH_WEIGHT = 2e-3, 4, 50, 
 def states(reader: Reader, sample: Sample):
     """Hidden states of the text tokens `[T, H]`."""
     count = len(sample.visual_xy)
-    visual = reader.visual_from_masses(sample.masses, count, sample.visual_xy)
+    visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
     text = reader.embed(sample.tokens, sample.positions)
     places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
     mask = tree_mask(count, sample.segment, sample.visible, sample.trunk_length)
@@ -84,9 +84,9 @@ def accepted(reader: Reader, head: MultiTokenHead, samples: list[Sample]) -> dic
     return {"accepted": round(leading / max(1, places), 3), "right": [round(r / max(1, a), 3) for r, a in zip(right, asked, strict=True)]}
 
 
-def train(run: TrainingRun, reader: Reader, head: MultiTokenHead, minutes: float):
-    samples = torch.utils.data.DataLoader(Samples(reader.vocabulary, SETTINGS["decoder"]["seed"] + 1000 + run.step), batch_size=None)
-    held_out = held_out_samples(reader.vocabulary, 16)
+def train(run: TrainingRun, reader: Reader, layout: Path, head: MultiTokenHead, minutes: float):
+    samples = torch.utils.data.DataLoader(Samples(reader.vocabulary, layout, SETTINGS["decoder"]["seed"] + 1000 + run.step), batch_size=None)
+    held_out = held_out_samples(reader.vocabulary, load_layout(layout), 16)
     clock, saved, losses = time.process_time() - run.seconds, time.time(), []
     for number, sample in enumerate(samples, 1):
         done = min(1.0, (time.process_time() - clock) / (minutes * 60))
@@ -116,6 +116,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m scripts.train.train_mtp")
     parser.add_argument("run")
     parser.add_argument("--decoder", type=Path, required=True, help="decoder.safetensors")
+    parser.add_argument("--layout", type=Path, required=True, help="layout.safetensors")
     parser.add_argument("--data", type=Path, default=VOCABULARY, help="folder of characters.json and advances.json")
     parser.add_argument("--minutes", type=float, default=15)
     arguments = parser.parse_args()
@@ -126,7 +127,7 @@ def main():
     head = head_of(reader.shape)
     run = TrainingRun(arguments.run, "mtp", head, torch.optim.AdamW(head.parameters(), lr=LEARNING_RATE, weight_decay=0.01))
     run.resume()
-    train(run, reader, head, arguments.minutes)
+    train(run, reader, arguments.layout, head, arguments.minutes)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-# A visual token is a cell of this many px of the raster: 2 x 2 feature positions (stride 8), 2 x 4 glyph slots (8 px high, 4 px wide).
+from .settings import SETTINGS
+
+# A visual token is a cell of this many px of the raster: 2 x 4 glyph slots (8 px high, 4 px wide).
 CELL_WIDTH, CELL_HEIGHT = 16, 16
-FEATURE_STRIDE, SLOT_HEIGHT, SLOT_WIDTH = 8, 8, 4
+SLOT_HEIGHT, SLOT_WIDTH = 8, 4
 SLOTS = (CELL_HEIGHT // SLOT_HEIGHT) * (CELL_WIDTH // SLOT_WIDTH)
-FEATURE_POSITIONS = (CELL_HEIGHT // FEATURE_STRIDE) * (CELL_WIDTH // FEATURE_STRIDE)
 
 
 def convolution(inputs: int, outputs: int, stride: int) -> nn.Sequential:
@@ -31,7 +32,7 @@ class Residual(nn.Module):
 
 
 class Vision(nn.Module):
-    """Ink `[B, 1, H, W]` in 0..1 (1 = ink) -> features `[B, C, H/8, W/8]`, glyph logits `[B, glyphs + 1, H/8, W/4]` (class 0 = none)."""
+    """Ink `[B, 1, H, W]` in 0..1 (1 = ink) -> glyph logits `[B, glyphs + 1, H/8, W/4]` (class 0 = none)."""
 
     def __init__(self, glyphs: int, channels=(16, 32, 96), blocks: int = 5):
         super().__init__()
@@ -53,12 +54,11 @@ class Vision(nn.Module):
         return torch.cat(sides)
 
     def forward(self, ink):
-        features = self.trunk(ink)
-        logits = self.head(features)
+        logits = self.head(self.trunk(ink))
         batch, _, height, width = logits.shape
         # Two slots a feature position, left and right.
         logits = logits.view(batch, 2, self.glyphs + 1, height, width).permute(0, 2, 3, 4, 1)
-        return features, logits.reshape(batch, self.glyphs + 1, height, width * 2)
+        return logits.reshape(batch, self.glyphs + 1, height, width * 2)
 
 
 def page_ink(grey: np.ndarray) -> torch.Tensor:
@@ -69,7 +69,13 @@ def page_ink(grey: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(ink)[None, None]
 
 
-def true_none(none, background_weight: float):
-    """The probability of "no character here", given that of a net that was trained with the background weighted down."""
-    odds = none / background_weight
-    return odds / (odds + 1 - none)
+def none_scale(none):
+    """What the glyphs' probabilities are to be divided by, given that of "none": the net learns with "none" weighted down (`background_weight`), and sees
+    too much. Without this the decoder reads letters double. Lines are read better off the plain ones (`read_lines`)."""
+    return none / SETTINGS["vision"]["background_weight"] + 1 - none
+
+
+def glyph_probabilities(logits):
+    """Glyph logits `[B, glyphs + 1, h, w]` -> the glyphs' probabilities `[B, glyphs, h, w]`, put right by `none_scale`."""
+    probabilities = logits.softmax(1)
+    return probabilities[:, 1:] / none_scale(probabilities[:, :1])

@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 
 from .loading import load_vision, load_vocabulary
-from .page_samples import page_paths
-from .vision import Vision, page_ink
+from .page_samples import page_paths, seen_path
+from .vision import Vision, glyph_probabilities, page_ink
 
 # Smaller masses are noise, and would make the files large.
 LEAST_MASS = 0.02
@@ -22,9 +22,7 @@ LEAST_MASS = 0.02
 def masses(vision: Vision, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Of the page at `path`: places `[N, 3]` and masses `[N]`."""
     grey = np.asarray(Image.open(path.with_suffix(".png")).convert("L"), np.float32) / 255
-    _, logits = vision(page_ink(grey))
-    # Class 0 is "none".
-    glyphs = logits.softmax(1)[0, 1:]
+    glyphs = glyph_probabilities(vision(page_ink(grey)))[0]
     character, row, column = torch.nonzero(glyphs > LEAST_MASS, as_tuple=True)
     place = torch.stack([row, column, character], 1).to(torch.int16)
     return place.numpy(), glyphs[character, row, column].half().numpy()
@@ -40,7 +38,7 @@ def main():
     held_out = [path for pair in zip(*page_paths(test=True), strict=False) for path in pair][: arguments.pages // 10]
     others = [path for pair in zip(*page_paths(test=False), strict=False) for path in pair]
     for path in [*held_out, *others][: arguments.pages]:
-        target = path.with_suffix(".masses.npz")
+        target = seen_path(path)
         if not target.exists():
             place, mass = masses(vision, path)
             np.savez_compressed(target, place=place, mass=mass)
