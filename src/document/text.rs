@@ -149,8 +149,12 @@ pub(crate) fn line_text(line: &[&Word], rtl: bool) -> Composed {
             let gap = (word.bbox.x0 - before.bbox.x1).max(before.bbox.x0 - word.bbox.x1);
             let close = is_cjk(last) && is_cjk(first) && gap < 0.5 * word.size;
             let glued = !rtl && word.glue && gap < 0.12 * word.size;
-            // Behind a raised mark a sentence's end begins a word of its own.
-            let ends = !rtl && matches!(text.as_str(), "." | ",") && gap < 0.25 * word.size;
+            // Behind a raised mark a sentence's end begins a word of its own; dots of an ellipsis stay as they are set.
+            let ends = word.source == Source::TextLayer
+                && !rtl
+                && last != '.'
+                && matches!(text.as_str(), "." | ",")
+                && gap < 0.25 * word.size;
             if !close && !glued && !ends {
                 out.push_gap(" ");
             }
