@@ -11,7 +11,7 @@ from torch import nn
 from scripts.train.layout import LayoutNet
 from scripts.train.loading import load_layout, load_reader, load_vision, load_vocabulary
 from scripts.train.reader import Reader
-from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, none_scale
+from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, INK_THRESHOLD, SLOT_HEIGHT, SLOT_WIDTH, Vision, none_scale
 from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
 
 from .decoder import DecoderShape, Prefill, tsp_layer
@@ -122,7 +122,7 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, graphs: 
             "hidden": shape.hidden, "vocabulary": shape.vocabulary, "position_parts": shape.position_parts,
         },
         "preprocessing": {
-            "family": "fixed-grid", "cell_width": CELL_WIDTH, "cell_height": CELL_HEIGHT, "ink_threshold": 0.25, "x_height": 8.5,
+            "family": "fixed-grid", "cell_width": CELL_WIDTH, "cell_height": CELL_HEIGHT, "ink_threshold": INK_THRESHOLD, "x_height": 8.5,
             "x_height_share": 0.43, "default_dpi": 136.0, "max_side": 1914, "max_cells": 4096,
         },
         "tokens": tokens,

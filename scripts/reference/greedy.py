@@ -11,9 +11,7 @@ from scripts.export.nano import cells_of
 from scripts.train.layout import LayoutNet
 from scripts.train.positions import branch_positions, trunk_positions
 from scripts.train.reader import Reader
-from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, glyph_probabilities
-
-INK_THRESHOLD = 0.25
+from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, glyph_probabilities, inked
 
 
 @dataclass
@@ -28,9 +26,7 @@ class Stream:
 
 def kept_cells(ink: torch.Tensor) -> torch.Tensor:
     """Cells with ink `[V, 2]` (row, column), row-major."""
-    height, width = ink.shape[2:]
-    grid = ink.view(height // CELL_HEIGHT, CELL_HEIGHT, width // CELL_WIDTH, CELL_WIDTH)
-    return torch.nonzero(grid.amax((1, 3)) > INK_THRESHOLD)
+    return torch.nonzero(torch.from_numpy(inked(ink)))
 
 
 def cell_positions(cells: torch.Tensor) -> torch.Tensor:

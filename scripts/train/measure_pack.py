@@ -16,11 +16,11 @@ from pathlib import Path
 
 from rapidfuzz.distance import Levenshtein
 
+from .layout_score import LayoutTally, share
 from .page_samples import Page, load_page, page_paths
 
 # This project's names of element types -> the kinds of the labels.
 KINDS = {"paragraph": "text", "list_item": "list", "heading": "heading", "title": "title"}
-LEAST_OVERLAP = 0.5
 # Share of a page's letters.
 LEAST_LATIN = 0.95
 
@@ -35,39 +35,10 @@ def in_latin(page: Page) -> bool:
     return sum(unicodedata.name(c, "").startswith("LATIN") for c in letters) >= LEAST_LATIN * len(letters)
 
 
-def overlap(a: list[float], b: list[float]) -> float:
-    """Intersection over union."""
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    area = lambda r: (r[2] - r[0]) * (r[3] - r[1])  # noqa: E731
-    return width * height / (area(a) + area(b) - width * height)
-
-
-def match(found: list[tuple[str, list[float]]], true: list[tuple[str, list[float]]]) -> list[tuple[int, int]]:
-    """Pairs (found, true) of one type that overlap, best first, each region once."""
-    pairs = [(overlap(f[1], t[1]), i, j) for i, f in enumerate(found) for j, t in enumerate(true) if f[0] == t[0]]
-    taken, out = set(), []
-    for value, i, j in sorted(pairs, reverse=True):
-        if value >= LEAST_OVERLAP and ("f", i) not in taken and ("t", j) not in taken:
-            taken |= {("f", i), ("t", j)}
-            out.append((i, j))
-    return out
-
-
-def in_order(pairs: list[tuple[int, int]]) -> tuple[int, int]:
-    """How many pairs of matched regions follow each other as they should, and how many there are."""
-    right = total = 0
-    for n, (i, j) in enumerate(pairs):
-        for k, m in pairs[:n]:
-            right, total = right + ((i < k) == (j < m)), total + 1
-    return right, total
-
-
 class Tally:
     def __init__(self):
         self.pages = self.stuck = self.errors = self.characters = 0
-        self.found = self.true = self.matched = self.right = self.pairs = 0
+        self.layout = LayoutTally()
 
     def add(self, page: Page, read: dict):
         elements = [e for e in read["elements"] if e["type"] not in ("header", "footer", "page_number")]
@@ -82,16 +53,12 @@ class Tally:
         scale = page.picture.width / read["width"]
         found = [(KINDS.get(e["type"], e["type"]), [v * scale for v in e["bbox"]]) for e in read["elements"]]
         true = [(region.kind, region.box) for region in page.regions]
-        pairs = match(found, true)
-        right, total = in_order(pairs)
-        self.found, self.true, self.matched = self.found + len(found), self.true + len(true), self.matched + len(pairs)
-        self.right, self.pairs = self.right + right, self.pairs + total
+        self.layout.add(found, true)
 
     def figures(self) -> dict:
-        share = lambda part, whole: round(part / whole, 4) if whole else None  # noqa: E731
         return {
             "pages": self.pages, "character_error_rate": share(self.errors, self.characters), "stuck_or_empty": share(self.stuck, self.pages),
-            "layout_f1": share(2 * self.matched, self.found + self.true), "in_order": share(self.right, self.pairs),
+            **self.layout.figures(),
         }  # fmt: skip
 
 

@@ -19,11 +19,10 @@ from .page_characters import LINE_END, SPACE
 from .positions import branch_positions, branch_start, trunk_positions
 from .settings import REAL_PAGES, SETTINGS, SYNTHETIC_PAGES, is_test
 from .text_blocks import text_blocks
-from .vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, SLOTS
+from .vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, SLOTS, inked, page_ink
 from .vocabulary import Vocabulary
 
 OPTIONS = SETTINGS["decoder"]
-INK_THRESHOLD = 0.25
 # How far outside its region's box the centre of an inked cell may lie, px.
 SLACK = 6
 MOST_TRUNK_TOKENS = 420
@@ -48,6 +47,19 @@ class Page:
     regions: list[Region]
     is_glyph: np.ndarray
     labelled: bool
+
+    def move(self, right: int, down: int):
+        """Moves what is on the page."""
+        canvas = Image.new("L", (self.picture.width + right, self.picture.height + down), 255)
+        canvas.paste(self.picture, (right, down))
+        self.picture = canvas
+        self.characters[self.is_glyph, 1:5] += (right, down, right, down)
+        for region in self.regions:
+            region.box = [value + (right, down)[i % 2] for i, value in enumerate(region.box)]
+
+    def grey(self) -> np.ndarray:
+        """`[h, w]` 0..1."""
+        return np.asarray(self.picture, np.float32) / 255
 
 
 @dataclass
@@ -286,31 +298,25 @@ class SampleMaker:
         page = load_page(path)
         random_ = self.random_
         seen = np.load(seen_path(path)) if seen else None
-        shift = (random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT)) if self.training and seen is None else (0, 0)
-        width = -(-(page.picture.width + shift[0]) // CELL_WIDTH) * CELL_WIDTH
-        height = -(-(page.picture.height + shift[1]) // CELL_HEIGHT) * CELL_HEIGHT
-        canvas = Image.new("L", (width, height), 255)
-        canvas.paste(page.picture, shift)
-        page.characters[page.is_glyph, 1:5] += (*shift, *shift)
-        for region in page.regions:
-            region.box = [v + shift[i % 2] for i, v in enumerate(region.box)]
-        ink = 1 - np.asarray(canvas, np.float32) / 255
-        grid = ink.reshape(height // CELL_HEIGHT, CELL_HEIGHT, width // CELL_WIDTH, CELL_WIDTH).max((1, 3)) > INK_THRESHOLD
-        regions = self.show_band(page, grid, height)
+        if self.training and seen is None:
+            page.move(random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT))
+        ink = page_ink(page.grey())
+        grid = inked(ink)
+        regions = self.show_band(page, grid, ink.shape[2])
         cells = np.argwhere(grid)
         if not regions or not 10 < len(cells) <= OPTIONS["most_visual_tokens"]:
             return None
         return self.assemble(page, regions, grid, cells, self.look(ink, grid), path.stem, seen)
 
     @torch.no_grad()
-    def look(self, ink: np.ndarray, grid: np.ndarray) -> torch.Tensor:
+    def look(self, ink: torch.Tensor, grid: np.ndarray) -> torch.Tensor:
         """What the layout net says of the cells of `grid`, shown only the rows from the first to the last of them `[V, CHANNELS]`."""
         rows = np.nonzero(grid.any(1))[0]
         first, end = int(rows[0]), int(rows[-1]) + 1
-        shown = ink * grid.repeat(CELL_HEIGHT, 0).repeat(CELL_WIDTH, 1)
+        shown = ink * torch.from_numpy(grid.repeat(CELL_HEIGHT, 0).repeat(CELL_WIDTH, 1))
         # A margin, as pages have; blank cells count as unseen only where a band was cut out.
         first, end = max(0, first - 2), min(len(grid), end + 2)
-        maps = self.layout(torch.from_numpy(shown[None, None, first * CELL_HEIGHT : end * CELL_HEIGHT]))[0]
+        maps = self.layout(shown[:, :, first * CELL_HEIGHT : end * CELL_HEIGHT])[0]
         maps[[CLASSES + 1, CLASSES + 3, CLASSES + 5, CLASSES + 7]] += first * CELL_HEIGHT
         return maps[:, torch.from_numpy(grid[first:end])].T
 
@@ -447,6 +453,11 @@ def seen_path(path: Path) -> Path:
     return path.with_suffix(".masses.npz")
 
 
+def seen_paths(test: bool) -> list[list[Path]]:
+    """Those of `page_paths` that `vision_masses` was run on."""
+    return [[path for path in paths if seen_path(path).exists()] for paths in page_paths(test)]
+
+
 class Samples(torch.utils.data.IterableDataset):
     """Endless training samples. `layout`: weights of the layout net."""
 
@@ -458,8 +469,7 @@ class Samples(torch.utils.data.IterableDataset):
         while True:
             # Read anew from time to time: other stages may still be adding pages, and learning.
             maker = SampleMaker(self.vocabulary, load_layout(self.layout), random_, training=True)
-            pages = page_paths(test=False)
-            seen_pages = [[path for path in paths if seen_path(path).exists()] for paths in pages]
+            pages, seen_pages = page_paths(test=False), seen_paths(test=False)
             for _ in range(300):
                 seen = random_.random() < OPTIONS["seen_share"] and all(seen_pages)
                 real, synthetic = seen_pages if seen else pages

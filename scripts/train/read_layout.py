@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from .loading import load_layout, load_reader, load_vocabulary
-from .measure_pack import in_order, match
+from .layout_score import LayoutTally, share
 from .page_samples import MOST_TRUNK_TOKENS, OPTIONS, Sample, SampleMaker, load_page, page_paths, seen_path
 from .positions import trunk_positions
 from .read_regions import BranchReader
@@ -50,26 +50,18 @@ def regions_in(vocabulary: Vocabulary, tokens: list[int]) -> list[tuple[str, lis
 
 
 def figures(reader: Reader, maker: SampleMaker, paths: list[Path], count: int) -> dict:
-    pages = found = true = matched = placed = right = pairs = ended = 0
+    pages, ended, tally = 0, 0, LayoutTally()
     for path in paths:
         page = load_page(path)
         sample = maker.make(path, seen_path(path).exists()) if page.labelled and page.regions else None
         if sample is None:
             continue
         tokens = read_trunk(reader, sample)
-        told, truth = regions_in(reader.vocabulary, tokens), [(region.kind, region.box) for region in page.regions]
-        hits = match(told, truth)
-        in_place, compared = in_order(hits)
-        pages, found, true, ended = pages + 1, found + len(told), true + len(truth), ended + (tokens[-1] == reader.vocabulary.end)
-        matched, right, pairs = matched + len(hits), right + in_place, pairs + compared
-        placed += len(match([("", box) for _, box in told], [("", box) for _, box in truth]))
+        tally.add(regions_in(reader.vocabulary, tokens), [(region.kind, region.box) for region in page.regions])
+        pages, ended = pages + 1, ended + (tokens[-1] == reader.vocabulary.end)
         if pages == count:
             break
-    share = lambda part, whole: round(part / max(1, whole), 4)  # noqa: E731
-    return {
-        "pages": pages, "layout_f1": share(2 * matched, found + true), "without_kind": share(2 * placed, found + true),
-        "in_order": share(right, pairs), "ended": share(ended, pages),
-    }  # fmt: skip
+    return {"pages": pages, **tally.figures(), "ended": share(ended, pages)}
 
 
 def main():

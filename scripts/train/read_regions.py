@@ -12,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 
 from .layout import LayoutNet
 from .loading import load_layout, load_reader, load_vocabulary
-from .page_samples import Sample, SampleMaker, page_paths, seen_path
+from .page_samples import Sample, SampleMaker, page_paths, seen_path, seen_paths
 from .positions import branch_start
 from .reader import Reader, tree_mask
 from .vocabulary import Vocabulary
@@ -114,9 +114,8 @@ def error_rate(reader: Reader, samples: list[Sample], most: int = 150, show: int
 
 def held_out_samples(vocabulary: Vocabulary, layout: LayoutNet, count: int) -> list[Sample]:
     """Plain samples of held-out pages, half of them synthetic if there are any; as the vision graph sees them where `vision_masses` was run."""
-    pages = page_paths(test=True)
-    seen = [[path for path in paths if seen_path(path).exists()] for paths in pages]
-    real, synthetic = seen if all(len(paths) > count for paths in seen) else pages
+    seen = seen_paths(test=True)
+    real, synthetic = seen if all(len(paths) > count for paths in seen) else page_paths(test=True)
     random_ = random.Random(5)
     random_.shuffle(real)
     random_.shuffle(synthetic)

@@ -3,12 +3,8 @@
 Teacher-forced trunks and branches of whole pages and of bands, with planted mistakes; attention of two focal layers supervised onto the cell
 of the current and of the next character, or region. Writes runs/RUN/{log.jsonl, state.pt, decoder.safetensors} and goes on from state.pt.
 """
-import argparse
-import math
-import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional
@@ -17,12 +13,12 @@ from .loading import floats, load_layout, load_vocabulary, load_what_fits, new_r
 from .page_samples import IGNORED, Sample, Samples
 from .read_regions import error_rate, held_out_samples
 from .reader import Reader, tree_mask
-from .run import TrainingRun
+from .run import TrainingRun, arguments, mean_facts
 from .settings import SETTINGS
 from .vocabulary import Vocabulary
 
 OPTIONS = SETTINGS["decoder"]
-SAVE_SECONDS, CHECK_SECONDS, LOG_STEPS, WARM_UP_STEPS = 240, 900, 50, 60
+LOG_STEPS, WARM_UP_STEPS = 50, 60
 ATTENTION_HEADS = 2
 # Coordinates so many bins off share in the target.
 SPREAD_BINS = 4
@@ -104,15 +100,12 @@ def collect(facts: dict, vocabulary: Vocabulary, logits, labels, branch, trunk):
     note("trunk_near", trunk, 1)
 
 
-def mean_facts(facts: dict) -> dict:
-    return {name: round(float(np.mean(values)), 4) for name, values in facts.items()}
-
-
 def train(run: TrainingRun, reader: Reader, layout: Path, minutes: float):
     vocabulary = reader.vocabulary
     samples = torch.utils.data.DataLoader(Samples(vocabulary, layout, OPTIONS["seed"] + run.step), batch_size=None)
     held_out = held_out_samples(vocabulary, load_layout(layout), 24)
-    clock, saved, checked, tokens, facts = time.process_time() - run.seconds, time.time(), run.seconds, 0, {}
+    tokens, facts = 0, {}
+    run.begin(minutes)
     for number, sample in enumerate(samples, 1):
         branch, trunk, attention = losses(reader, sample, facts)
         loss = branch + OPTIONS["trunk_weight"] * trunk + OPTIONS["attention_weight"] * attention
@@ -120,23 +113,14 @@ def train(run: TrainingRun, reader: Reader, layout: Path, minutes: float):
         tokens += int((sample.labels != IGNORED).sum())
         if number % OPTIONS["accumulate"]:
             continue
-        run.seconds = time.process_time() - clock
-        done = min(1.0, run.seconds / (minutes * 60))
-        run.step += 1
-        run.set_rate(OPTIONS["learning_rate"] * min(1, run.step / WARM_UP_STEPS) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * done))))
+        run.advance(OPTIONS["learning_rate"], WARM_UP_STEPS, 0.03)
         torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
         run.optimiser.step()
         run.optimiser.zero_grad()
         if run.step % LOG_STEPS == 0:
             run.log(tokens=tokens, **mean_facts(facts))
             facts = {}
-        if time.time() - saved > SAVE_SECONDS or done == 1:
-            run.save()
-            saved = time.time()
-        if run.seconds - checked > CHECK_SECONDS or done == 1:
-            check(run, reader, held_out)
-            checked = run.seconds
-        if done == 1:
+        if run.tend(lambda: check(run, reader, held_out)):
             return
 
 
@@ -150,22 +134,19 @@ def check(run: TrainingRun, reader: Reader, held_out: list[Sample]):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m scripts.train.train_decoder")
-    parser.add_argument("run")
+    parser = arguments("train_decoder", 110)
     parser.add_argument("--layout", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=110)
-    parser.add_argument("--start", type=Path)
-    arguments = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(OPTIONS["seed"])
     reader = new_reader(load_vocabulary())
     trained = [value for name, value in reader.named_parameters() if name != "place_out"]
     groups = [{"params": trained}, {"params": [reader.place_out], "scale": COORDINATE_RATE, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
-    run = TrainingRun(arguments.run, "decoder", reader, optimiser)
-    if not run.resume() and arguments.start:
-        load_what_fits(reader, floats(load_file(arguments.start)))
-    train(run, reader, arguments.layout, arguments.minutes)
+    run = TrainingRun(options.run, "decoder", reader, optimiser)
+    if not run.resume() and options.start:
+        load_what_fits(reader, floats(load_file(options.start)))
+    train(run, reader, options.layout, options.minutes)
 
 
 if __name__ == "__main__":

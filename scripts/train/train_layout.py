@@ -3,39 +3,32 @@
 Whole pages with trusted labels, a part of them made to look scanned. Writes runs/RUN/{log.jsonl, state.pt, layout.safetensors} and goes on from
 state.pt. The log's `layout_f1` is that of `regions_of`, which reads regions off the maps without a decoder.
 """
-import argparse
 import math
 import random
-import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional
 
 from .degrade import degrade
 from .layout import CLASSES, LEAST_LOG, LayoutNet
+from .layout_score import LayoutTally, overlap, share
 from .loading import load_what_fits
-from .page_samples import INK_THRESHOLD, SLACK, Page, load_page, page_paths, region_cells
-from .run import TrainingRun
+from .page_samples import SLACK, Page, load_page, page_paths, region_cells
+from .run import TrainingRun, arguments, mean_facts
 from .settings import SETTINGS
-from .vision import CELL_HEIGHT, CELL_WIDTH, page_ink
+from .vision import CELL_HEIGHT, CELL_WIDTH, inked, page_ink
 from .vocabulary import KINDS
 
 OPTIONS = SETTINGS["layout"]
-SAVE_SECONDS, CHECK_SECONDS, LOG_STEPS, WARM_UP_STEPS = 240, 900, 100, 100
+LOG_STEPS, WARM_UP_STEPS = 100, 100
 SIZES = torch.tensor([CELL_WIDTH, CELL_HEIGHT] * 2)
 IGNORED = -100
 CHECKED_PAGES = 80
 # Where the region before lies is the hardest to say, and matters least.
 BEFORE_WEIGHT = 0.3
-
-
-def inked(ink) -> np.ndarray:
-    """Ink `[1, 1, H, W]` -> which cells the decoder is shown, `[h, w]` bool."""
-    return (functional.max_pool2d(ink, (CELL_HEIGHT, CELL_WIDTH))[0, 0] > INK_THRESHOLD).numpy()
 
 
 def targets(page: Page, grid: np.ndarray):
@@ -65,23 +58,10 @@ class Pages(torch.utils.data.IterableDataset):
             page = load_page(path)
             if not page.labelled or not page.regions:
                 continue
-            move(page, random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT))
-            grey = degrade(page.picture, random_, noise) if random_.random() < OPTIONS["scanned_share"] else grey_of(page)
+            page.move(random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT))
+            grey = degrade(page.picture, random_, noise) if random_.random() < OPTIONS["scanned_share"] else page.grey()
             ink = page_ink(grey)
             yield ink, *map(torch.from_numpy, targets(page, inked(ink)))
-
-
-def grey_of(page: Page) -> np.ndarray:
-    return np.asarray(page.picture, np.float32) / 255
-
-
-def move(page: Page, right: int, down: int):
-    """Moves the page's picture and regions."""
-    canvas = Image.new("L", (page.picture.width + right, page.picture.height + down), 255)
-    canvas.paste(page.picture, (right, down))
-    page.picture = canvas
-    for region in page.regions:
-        region.box = [value + (right, down)[i % 2] for i, value in enumerate(region.box)]
 
 
 def losses(net: LayoutNet, ink, classes, boxes, before, weight) -> dict:
@@ -114,13 +94,6 @@ def overlap_loss(said, true):
     return 1 - shared / (area(said) + area(true) - shared)
 
 
-def overlap(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """Intersection over union of `boxes [N, 4]` and `box`."""
-    sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
-    shared = sides.clip(0).prod(1)
-    return shared / ((boxes[:, 2:] - boxes[:, :2]).clip(0).prod(1) + (box[2:] - box[:2]).prod() - shared)
-
-
 def regions_of(maps: np.ndarray, grid: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """Regions off the net's output `[CHANNELS, h, w]`: boxes that many inked cells agree on, those with most of them first."""
     cells = np.argwhere(grid)
@@ -142,29 +115,23 @@ def regions_of(maps: np.ndarray, grid: np.ndarray) -> list[tuple[str, np.ndarray
 
 
 def f1(net: LayoutNet, paths: list[Path]) -> dict:
-    """Of the regions of `paths` at an overlap of 0.5, with their kind and without; and the share of cells whose kind is right."""
-    found = true = matched = placed = right = cells = 0
+    """Of the regions of `paths` with their kind and without, and the share of cells whose kind is right."""
+    right, cells, tally = 0, 0, LayoutTally()
     for path in paths:
         page = load_page(path)
         if not page.labelled:
             continue
-        ink = page_ink(grey_of(page))
+        ink = page_ink(page.grey())
         grid = inked(ink)
         with torch.no_grad():
             maps = net(ink)[0].numpy()
         classes = targets(page, grid)[0]
         right, cells = right + (maps[:CLASSES].argmax(0) == classes)[grid].sum(), cells + grid.sum()
-        regions = regions_of(maps, grid)
-        truth = [(region.kind, np.array(region.box)) for region in page.regions]
-        found, true = found + len(regions), true + len(truth)
-        for with_kind in (True, False):
-            taken = set()
-            for kind, box in regions:
-                hits = [j for j, (k, t) in enumerate(truth) if j not in taken and (k == kind or not with_kind) and overlap(t[None], box)[0] >= 0.5]
-                taken.update(hits[:1])
-            matched, placed = (matched + len(taken), placed) if with_kind else (matched, placed + len(taken))
-    share = lambda part, whole: round(float(part / max(1, whole)), 4)  # noqa: E731
-    return {"layout_f1": share(2 * matched, found + true), "without_kind": share(2 * placed, found + true), "cells_right": share(right, cells)}
+        tally.add(regions_of(maps, grid), [(region.kind, region.box) for region in page.regions])
+    # Regions are found by size, not in order.
+    figures = tally.figures()
+    del figures["in_order"]
+    return {**figures, "cells_right": share(right, cells)}
 
 
 def check(run: TrainingRun):
@@ -176,7 +143,8 @@ def check(run: TrainingRun):
 
 def train(run: TrainingRun, minutes: float):
     pages = torch.utils.data.DataLoader(Pages(OPTIONS["seed"] + run.step), batch_size=None)
-    clock, saved, checked, facts = time.process_time() - run.seconds, time.time(), run.seconds, {}
+    facts = {}
+    run.begin(minutes)
     for number, page in enumerate(pages, 1):
         parts = losses(run.model, *page)
         (sum(parts.values()) / OPTIONS["accumulate"]).backward()
@@ -184,40 +152,27 @@ def train(run: TrainingRun, minutes: float):
             facts.setdefault(name, []).append(float(value.detach()))
         if number % OPTIONS["accumulate"]:
             continue
-        run.seconds = time.process_time() - clock
-        done = min(1.0, run.seconds / (minutes * 60))
-        run.step += 1
-        run.set_rate(OPTIONS["learning_rate"] * min(1, run.step / WARM_UP_STEPS) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * done))))
+        run.advance(OPTIONS["learning_rate"], WARM_UP_STEPS, 0.03)
         torch.nn.utils.clip_grad_norm_(run.model.parameters(), 2.0)
         run.optimiser.step()
         run.optimiser.zero_grad()
         if run.step % LOG_STEPS == 0:
-            run.log(**{name: round(float(np.mean(values)), 4) for name, values in facts.items()})
+            run.log(**mean_facts(facts))
             facts = {}
-        if time.time() - saved > SAVE_SECONDS or done == 1:
-            run.save()
-            saved = time.time()
-        if run.seconds - checked > CHECK_SECONDS or done == 1:
-            check(run)
-            checked = run.seconds
-        if done == 1:
+        if run.tend(lambda: check(run)):
             return
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m scripts.train.train_layout")
-    parser.add_argument("run")
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--start", type=Path)
-    arguments = parser.parse_args()
+    options = arguments("train_layout", 60).parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(OPTIONS["seed"])
     net = LayoutNet()
     optimiser = torch.optim.AdamW(net.parameters(), lr=OPTIONS["learning_rate"], betas=(0.9, 0.98), weight_decay=0.02)
-    run = TrainingRun(arguments.run, "layout", net, optimiser)
-    if not run.resume() and arguments.start:
-        load_what_fits(net, load_file(arguments.start))
-    train(run, arguments.minutes)
+    run = TrainingRun(options.run, "layout", net, optimiser)
+    if not run.resume() and options.start:
+        load_what_fits(net, load_file(options.start))
+    train(run, options.minutes)
 
 
 if __name__ == "__main__":

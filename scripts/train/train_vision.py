@@ -3,11 +3,7 @@
 Crops of real and synthetic pages, made to look scanned; dense glyph targets. Writes runs/RUN/{log.jsonl, state.pt, vision.safetensors}
 every few minutes and goes on from state.pt if it is there; the learning rate falls to nearly nothing at the end of the minutes.
 """
-import argparse
-import math
 import random
-import time
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,7 +16,7 @@ from .loading import floats, load_vocabulary, new_vision
 from .page_characters import SPACE
 from .page_samples import page_paths
 from .read_glyphs import error_rates, held_out_pages
-from .run import TrainingRun
+from .run import TrainingRun, arguments
 from .settings import SETTINGS
 from .vision import SLOT_WIDTH
 from .vocabulary import Vocabulary
@@ -28,7 +24,7 @@ from .vocabulary import Vocabulary
 OPTIONS = SETTINGS["vision"]
 MOST_ENTRIES = 6000
 FEWEST_CHARACTERS = 40
-SAVE_SECONDS, CHECK_SECONDS = 240, 900
+WARM_UP_STEPS = 60
 
 
 class Crops(torch.utils.data.IterableDataset):
@@ -89,48 +85,35 @@ def check(run: TrainingRun, vocabulary: Vocabulary):
 
 def train(run: TrainingRun, vocabulary: Vocabulary, minutes: float):
     crops = torch.utils.data.DataLoader(Crops(vocabulary, OPTIONS["seed"] + run.step), batch_size=OPTIONS["batch"])
-    clock, saved, checked, losses = time.process_time() - run.seconds, time.time(), run.seconds, []
+    losses = []
+    run.begin(minutes)
     for ink, entries in crops:
-        run.seconds = time.process_time() - clock
-        done = min(1.0, run.seconds / (minutes * 60))
-        rate = OPTIONS["learning_rate"] * min(1, (run.step + 1) / 60) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
-        run.set_rate(rate)
+        rate = run.advance(OPTIONS["learning_rate"], WARM_UP_STEPS, 0.02)
         loss = mass_loss(run.model, run.model.trunk(ink), entries, OPTIONS["background_weight"])
         run.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(run.model.parameters(), 2.0)
         run.optimiser.step()
-        run.step += 1
         losses.append(loss.item())
         if run.step % 50 == 0:
             run.log(loss=round(float(np.mean(losses)), 4), rate=round(rate, 6))
             losses = []
-        if time.time() - saved > SAVE_SECONDS or done == 1:
-            run.save()
-            saved = time.time()
-        if run.seconds - checked > CHECK_SECONDS or done == 1:
-            check(run, vocabulary)
-            checked = run.seconds
-        if done == 1:
+        if run.tend(lambda: check(run, vocabulary)):
             return
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m scripts.train.train_vision")
-    parser.add_argument("run")
-    parser.add_argument("--minutes", type=float, default=120)
-    parser.add_argument("--start", type=Path)
-    arguments = parser.parse_args()
+    options = arguments("train_vision", 120).parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(OPTIONS["seed"])
     vocabulary = load_vocabulary()
     vision = new_vision(vocabulary)
     optimiser = torch.optim.AdamW(vision.parameters(), lr=OPTIONS["learning_rate"], weight_decay=1e-3)
-    run = TrainingRun(arguments.run, "vision", vision, optimiser)
-    if not run.resume() and arguments.start:
-        vision.load_state_dict(floats(load_file(arguments.start)))
+    run = TrainingRun(options.run, "vision", vision, optimiser)
+    if not run.resume() and options.start:
+        vision.load_state_dict(floats(load_file(options.start)))
     vision.train()
-    train(run, vocabulary, arguments.minutes)
+    train(run, vocabulary, options.minutes)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from .settings import SETTINGS
 # A visual token is a cell of this many px of the raster: 2 x 4 glyph slots (8 px high, 4 px wide).
 CELL_WIDTH, CELL_HEIGHT = 16, 16
 SLOT_HEIGHT, SLOT_WIDTH = 8, 4
+INK_THRESHOLD = 0.25
 SLOTS = (CELL_HEIGHT // SLOT_HEIGHT) * (CELL_WIDTH // SLOT_WIDTH)
 
 
@@ -67,6 +68,11 @@ def page_ink(grey: np.ndarray) -> torch.Tensor:
     ink = np.zeros((-(-height // CELL_HEIGHT) * CELL_HEIGHT, -(-width // CELL_WIDTH) * CELL_WIDTH), np.float32)
     ink[:height, :width] = 1 - grey
     return torch.from_numpy(ink)[None, None]
+
+
+def inked(ink) -> np.ndarray:
+    """Ink `[1, 1, H, W]` -> the cells with ink `[h, w]` bool: those that the decoder is shown."""
+    return (functional.max_pool2d(ink, (CELL_HEIGHT, CELL_WIDTH))[0, 0] > INK_THRESHOLD).numpy()
 
 
 def none_scale(none):
