@@ -255,8 +255,9 @@ impl Model {
         let mut seconds = BTreeMap::new();
         let prefix = self.prefix(&input, self.tsp, &mut seconds)?;
         let settings = LoopSettings { limit: page.limit, ..self.settings_for(&drafts) };
+        let visual_tokens = input.visual_tokens(&prefix);
         let job = PageJob { prefix, drafts: drafts.for_loop(), settings };
-        let open = OpenPage { drafts, seconds, visual_tokens: input.visual_tokens() };
+        let open = OpenPage { drafts, seconds, visual_tokens };
         Ok(Begun::Open(Box::new(open), Box::new(job)))
     }
 

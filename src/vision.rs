@@ -1,9 +1,13 @@
-//! Raster -> what the vision and prefill graphs read: gray ink at the model's scale and the cells that hold ink.
+//! Raster -> what the vision graph reads: gray ink at the model's scale and the cells that hold ink. And what it says -> the visual tokens that the
+//! prefill graph reads: those cells, or the characters on them.
 //!
 //! ```text
 //! page raster (px) --[PixelMapping]--> model raster (px, padded to whole cells) --> cells [row, column] with ink
+//!   masses of characters --[masses]--> characters --[characters]--> visual tokens
 //! ```
 
+pub mod characters;
+pub(crate) mod masses;
 pub mod native;
 pub mod picture;
 pub mod prompt;
@@ -81,17 +85,6 @@ impl VisionInput {
     /// Centre of every cell, (x, y) in model pixels.
     pub fn centres(&self) -> Vec<(f32, f32)> {
         self.positions(3).chunks_exact(3).map(|position| (position[2], position[1])).collect()
-    }
-
-    /// Keeps the cells that touch one of `boxes` (page pixels): where the rest of the page needs no model.
-    pub fn retain_cells(&mut self, boxes: &[Rect]) {
-        let (width, height) = (self.cell_width as f32, self.cell_height as f32);
-        let boxes: Vec<Rect> = boxes.iter().map(|&b| self.mapping.to_model(b)).collect();
-        self.cells.retain(|cell| {
-            let (x, y) = (cell.column as f32 * width, cell.row as f32 * height);
-            let cell = Rect::new(x, y, x + width, y + height);
-            boxes.iter().any(|b| b.overlap_x(&cell) > 0.0 && b.overlap_y(&cell) > 0.0)
-        });
     }
 }
 
@@ -281,13 +274,5 @@ mod tests {
         assert!(fixed_grid(&page(100, 100, &[]), &[], 136.0, &grid()).cells.is_empty());
         let empty = Raster { width: 0, height: 0, rgb: Vec::new() };
         assert!(fixed_grid(&empty, &[], 0.0, &grid()).cells.is_empty());
-    }
-
-    #[test]
-    fn cells_outside_the_wanted_boxes_go() {
-        let raster = page(70, 40, &[(0, 0, 3, 3), (65, 33, 68, 36)]);
-        let mut input = fixed_grid(&raster, &[], 136.0, &grid());
-        input.retain_cells(&[Rect::new(50.0, 30.0, 70.0, 40.0)]);
-        assert_eq!(input.cells, [CellIndex { row: 2, column: 2 }]);
     }
 }

@@ -124,17 +124,18 @@ class Decoder(nn.Module):
 
 class Prefill(nn.Module):
     """Embeddings `[V, hidden]` and positions `[1, V, A]` of a page -> keys `[1, KVH, V, D]`, values `[1, KVH, D, V]` of the layers `part`. Every
-    position sees every other; a prompt is `PromptLayers`.
+    position sees every other in the layers `together` (None: in all), and itself alone in the others; a prompt is `PromptLayers`.
 
     A part that does not reach the last layer also returns, first, its hidden states and the saliency `[heads, V]` of every position: what all
     positions paid it in the part's last layer. The part above it takes the hidden states of the positions that are kept, with their own
     positions (token-selective propagation, FastKV).
     """
 
-    def __init__(self, decoder: Decoder, part: range):
+    def __init__(self, decoder: Decoder, part: range, together=None):
         super().__init__()
         self.decoder = decoder
         self.part = part
+        self.together = part if together is None else together
 
     def forward(self, embeddings, positions):
         shape = self.decoder.shape
@@ -150,6 +151,10 @@ class Prefill(nn.Module):
             outputs += [keys.unsqueeze(0), values_t.unsqueeze(0)]
             if index + 1 == shape.layers:
                 return tuple(outputs)
+            if index not in self.together:
+                alone = values.repeat_interleave(group, 1).flatten(1)
+                x = layer.feed(x + layer.output(alone))
+                continue
             queries = queries.unflatten(1, (shape.kv_heads, group)).permute(1, 2, 0, 3)
             scores = (queries * shape.head_dim**-0.5).flatten(1, 2) @ keys.transpose(1, 2)
             weights = scores.softmax(-1)

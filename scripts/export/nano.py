@@ -11,7 +11,8 @@ from torch import nn
 from scripts.train.layout import LayoutNet
 from scripts.train.loading import load_layout, load_reader, load_vision, load_vocabulary
 from scripts.train.reader import Reader
-from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, INK_THRESHOLD, SLOT_HEIGHT, SLOT_WIDTH, Vision, none_scale
+from scripts.train.settings import SETTINGS
+from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, INK_THRESHOLD, Vision
 from scripts.train.vocabulary import KINDS, STRUCTURE, Vocabulary
 
 from .decoder import DecoderShape, Prefill, tsp_layer
@@ -33,27 +34,18 @@ class VisionGraph(nn.Module):
         return self.layout(ink), self.vision(ink).softmax(1)
 
 
-def cells_of(maps, rows: int, columns: int, cells):
-    """`maps [1, C, h, w]`, cut into cells of `rows x columns` positions -> `[V, rows * columns, C]` of the cells (row, column)."""
-    _, channels, height, width = maps.shape
-    grid = maps.reshape(channels, height // rows, rows, width // columns, columns).permute(1, 3, 2, 4, 0)
-    grid = grid.reshape(-1, rows * columns, channels)
-    return grid[cells[:, 0] * (width // columns) + cells[:, 1]]
-
-
 class PrefillGraph(nn.Module):
-    """The vision graph's outputs, the kept cells and their positions -> the lower layers' part of the page prefix."""
+    """The layout net's map; cells (row, column), classes, facts and positions of the visual tokens -> the lower layers' part of the page prefix."""
 
     def __init__(self, reader: Reader):
         super().__init__()
         self.reader = reader
-        self.prefill = Prefill(reader.folded(), range(tsp_layer(reader.shape.layers) + 1))
+        layers = range(tsp_layer(reader.shape.layers) + 1)
+        self.prefill = Prefill(reader.folded(), layers, together=layers[-1:])
 
-    def forward(self, features, glyphs, cells, positions):
-        told = cells_of(features, 1, 1, cells)[:, 0]
-        shown = cells_of(glyphs, CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)
-        masses = shown[:, :, 1:] / none_scale(shown[:, :, :1])
-        visual = self.reader.visual(told, masses, positions[0].flip(-1)[:, :2])
+    def forward(self, features, cells, classes, facts, positions):
+        told = features[0].flatten(1).T[cells[:, 0] * features.shape[3] + cells[:, 1]]
+        visual = self.reader.visual(classes, facts, told, positions[0].flip(-1)[:, :2])
         return self.prefill(visual, positions)
 
 
@@ -62,16 +54,16 @@ def write_graphs(vision: Vision, layout: LayoutNet, reader: Reader, head: MultiT
     page = {2: "H", 3: "W"}
     maps = {"features": {2: "H16", 3: "W16"}, "glyphs": {2: "H8", 3: "W4"}}
     write_graph(VisionGraph(vision, layout), {"ink": ink}, ["features", "glyphs"], {"ink": page, **maps}, out / GRAPHS["vision"])
-    features, glyphs = VisionGraph(vision, layout)(ink)
+    features, _ = VisionGraph(vision, layout)(ink)
     inputs = {
-        "features": features.detach(), "glyphs": glyphs.detach(),
-        "cells": torch.tensor([[0, 0], [0, 1], [1, 2], [2, 0], [3, 1]]), "positions": torch.rand(1, 5, 3),
+        "features": features.detach(), "cells": torch.tensor([[0, 0], [0, 1], [1, 2], [2, 0], [3, 1]]), "classes": torch.arange(15).view(5, 3),
+        "facts": torch.rand(5, 3), "positions": torch.rand(1, 5, 3),
     }  # fmt: skip
-    dynamic = {**maps, "cells": {0: "V"}, "positions": {1: "V"}}
+    dynamic = {"features": maps["features"], "cells": {0: "V"}, "classes": {0: "V"}, "facts": {0: "V"}, "positions": {1: "V"}}
     first_upper = tsp_layer(reader.shape.layers) + 1
     decoder, upper = reader.folded(), range(first_upper, reader.shape.layers)
     write_lower_prefill(PrefillGraph(reader), inputs, dynamic, range(first_upper), out / GRAPHS["prefill"])
-    write_upper_prefill(Prefill(decoder, upper), decoder.shape, upper, out / GRAPHS["prefill_upper"])
+    write_upper_prefill(Prefill(decoder, upper, together=()), decoder.shape, upper, out / GRAPHS["prefill_upper"])
     write_decode_graph(decoder, out / GRAPHS["decode"], reader.focal_layers, saliency=True)
     if head:
         write_mtp_graph(decoder, head, out / MTP["mtp"])
@@ -124,6 +116,7 @@ def manifest(vocabulary: Vocabulary, shape: DecoderShape, focal_layers, graphs: 
         "preprocessing": {
             "family": "fixed-grid", "cell_width": CELL_WIDTH, "cell_height": CELL_HEIGHT, "ink_threshold": INK_THRESHOLD, "x_height": 8.5,
             "x_height_share": 0.43, "default_dpi": 136.0, "max_side": 1914, "max_cells": 4096,
+            "characters": {"none_weight": SETTINGS["vision"]["background_weight"]},
         },
         "tokens": tokens,
         "protocol": {

@@ -22,7 +22,7 @@ from scripts.export.nano import load_models
 from scripts.train.positions import trunk_positions
 from scripts.train.vision import page_ink
 
-from .greedy import GreedyReader, Stream, cell_positions, kept_cells
+from .greedy import GreedyReader, Look, Stream
 from .pack import Pack
 
 TOLERANCE = 1e-4
@@ -96,10 +96,8 @@ def main():
     plain, failures = GreedyReader(vision, layout, reader), []
     grey = example_page()
     ink = page_ink(grey.astype(np.float32) / 255)
-    cells = kept_cells(ink)
-    positions = cell_positions(cells)
     page = plain.look(ink)
-    prefix = pack.prefix(ink.numpy(), cells.numpy(), positions.numpy())
+    prefix = pack.prefix(ink.numpy(), page)
     trunk, forks = given_trunk(vocabulary)
 
     free = plain.trunk(page, TOKENS)
@@ -114,18 +112,19 @@ def main():
         alone = pack.decode_branches(prefix, trunk_rows, trunk, [fork], TOKENS)[0]
         compare_streams(f"branch of fork {fork}, as the only row", reference, *alone, failures)
     if arguments.fixture:
-        write_fixture(arguments.fixture, grey, cells, trunk, forced, forks, free, branches)
+        write_fixture(arguments.fixture, grey, page, trunk, forced, forks, free, branches)
     if failures:
         sys.exit(f"not the same: {', '.join(failures)}")
 
 
-def write_fixture(folder: Path, grey, cells, trunk, forced, forks, free: Stream, branches: list[Stream]):
+def write_fixture(folder: Path, grey, page: Look, trunk, forced, forks, free: Stream, branches: list[Stream]):
     """`page.png` (grey, px of the model raster) and `reference.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     Image.fromarray(grey).save(folder / "page.png", optimize=True)
     describe = lambda stream: {"tokens": stream.tokens, "logprobs": stream.logprobs, "margins": stream.margins}  # noqa: E731
     reference = {
-        "tolerance": TOLERANCE, "cells": cells.tolist(), "trunk": trunk, "trunk_logprobs": forced, "forks": forks,
+        "tolerance": TOLERANCE, "classes": page.tokens.classes.flatten().tolist(), "centres": page.tokens.xy.round(2).tolist(),
+        "facts": page.tokens.facts.round(3).flatten().tolist(), "trunk": trunk, "trunk_logprobs": forced, "forks": forks,
         "free_trunk": describe(free), "branches": [describe(stream) for stream in branches],
     }  # fmt: skip
     (folder / "reference.json").write_text(json.dumps(reference) + "\n")

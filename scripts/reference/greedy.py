@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-from scripts.export.nano import cells_of
 from scripts.train.layout import LayoutNet
 from scripts.train.positions import branch_positions, trunk_positions
 from scripts.train.reader import Reader
-from scripts.train.vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, Vision, glyph_probabilities, inked
+from scripts.train.read_glyphs import take_characters
+from scripts.train.vision import Vision, glyph_probabilities, inked
+from scripts.train.visual_tokens import VisualTokens, visual_tokens
 
 
 @dataclass
@@ -24,15 +25,14 @@ class Stream:
     margins: list[float] = field(default_factory=list)
 
 
-def kept_cells(ink: torch.Tensor) -> torch.Tensor:
-    """Cells with ink `[V, 2]` (row, column), row-major."""
-    return torch.nonzero(torch.from_numpy(inked(ink)))
+@dataclass
+class Look:
+    """A page's visual tokens: what they are, the cells they lie in `[V, 2]`, positions `[V, 3]` (0, y, x), and their embeddings `[V, hidden]`."""
 
-
-def cell_positions(cells: torch.Tensor) -> torch.Tensor:
-    """(0, y, x) of the cells' centres `[V, 3]`."""
-    centre = (cells.float() + 0.5) * torch.tensor([CELL_HEIGHT, CELL_WIDTH])
-    return torch.cat([torch.zeros(len(cells), 1), centre], 1)
+    tokens: VisualTokens
+    cells: torch.Tensor
+    positions: torch.Tensor
+    embeddings: torch.Tensor
 
 
 class GreedyReader:
@@ -40,25 +40,22 @@ class GreedyReader:
         self.vision, self.layout, self.reader, self.vocabulary = vision, layout, reader, reader.vocabulary
 
     @torch.no_grad()
-    def look(self, ink: torch.Tensor):
-        """Visual tokens of a page: embeddings `[V, hidden]`, positions `[V, 3]`."""
-        cells = kept_cells(ink)
-        positions = cell_positions(cells)
+    def look(self, ink: torch.Tensor) -> Look:
+        grid = inked(ink)
+        tokens = visual_tokens(take_characters(glyph_probabilities(self.vision(ink))[0].numpy()), grid)
+        cells, xy = torch.from_numpy(tokens.cells(grid)), torch.from_numpy(tokens.xy).float()
         told = self.layout(ink)[0, :, cells[:, 0], cells[:, 1]].T
-        masses = cells_of(glyph_probabilities(self.vision(ink)), CELL_HEIGHT // SLOT_HEIGHT, CELL_WIDTH // SLOT_WIDTH, cells)
-        visual = self.reader.visual(told, masses, positions[:, [2, 1]])
-        return visual, positions
+        embeddings = self.reader.visual(torch.from_numpy(tokens.classes), torch.from_numpy(tokens.facts).float(), told, xy)
+        return Look(tokens, cells, torch.cat([torch.zeros(len(xy), 1), xy.flip(-1)], 1), embeddings)
 
     @torch.no_grad()
-    def logprobs(self, page, tokens: list[int], positions) -> torch.Tensor:
+    def logprobs(self, page: Look, tokens: list[int], positions) -> torch.Tensor:
         """Log-probabilities of the token after `tokens`, from scratch."""
-        visual, visual_positions = page
-        count, length = len(visual), len(tokens)
+        count, length = len(page.embeddings), len(tokens)
         text_positions = torch.tensor(positions)
-        x = torch.cat([visual, self.reader.embed(torch.tensor(tokens), text_positions)])
-        visible = torch.ones(count + length, count + length, dtype=torch.bool).tril()
-        visible[:, :count] = True
-        hidden, _ = self.reader.run(x, torch.cat([visual_positions, text_positions]), visible, count)
+        x = torch.cat([page.embeddings, self.reader.embed(torch.tensor(tokens), text_positions)])
+        visible = torch.ones(length, count + length, dtype=torch.bool).tril(count)
+        hidden, _ = self.reader.run(x, torch.cat([page.positions, text_positions]), visible, count)
         return self.reader.logits(hidden[-1:]).log_softmax(-1)[0]
 
     def extend(self, page, before: list[int], stream: Stream, place, most: int) -> Stream:

@@ -4,6 +4,8 @@ import onnxruntime
 
 from scripts.train.positions import branch_positions, trunk_positions
 
+from .greedy import Look
+
 
 def run(session, inputs: dict) -> dict:
     """Outputs by name."""
@@ -22,10 +24,12 @@ class Pack:
         self.prefill_upper = session("prefill_upper.onnx") if (folder / "prefill_upper.onnx").exists() else None
         self.vocabulary, self.layers, self.kv_heads, self.head_dim = vocabulary, layers, kv_heads, head_dim
 
-    def prefix(self, ink: np.ndarray, cells: np.ndarray, positions: np.ndarray) -> dict:
-        features, glyphs = self.vision.run(None, {"ink": ink})
-        positions = positions[None].astype(np.float32)
-        prefix = run(self.prefill, {"features": features, "glyphs": glyphs, "cells": cells, "positions": positions})
+    def prefix(self, ink: np.ndarray, look: Look) -> dict:
+        features, _ = self.vision.run(None, {"ink": ink})
+        positions, tokens = look.positions.numpy()[None], look.tokens
+        facts = tokens.facts.astype(np.float32)
+        shown = {"cells": look.cells.numpy(), "classes": tokens.classes, "facts": facts, "positions": positions}
+        prefix = run(self.prefill, {"features": features, **shown})
         if self.prefill_upper:
             prefix |= run(self.prefill_upper, {"hidden": prefix["hidden"], "positions": positions})
         return {name: value for name, value in prefix.items() if name.startswith("prefix_")}

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 from .layout import LayoutNet
 from .loading import new_reader, new_vision
-from .reader import INPUT_SCALE, Reader
+from .reader import CHARACTER_WIDTH, INPUT_SCALE, Reader
 from .vision import Vision
 from .vocabulary import Vocabulary
 
@@ -90,8 +90,12 @@ def reader_of(pack: Path, vocabulary: Vocabulary) -> Reader:
     for name, value in prefill.named.items():
         if name.startswith("reader."):
             own[name.removeprefix("reader.")].copy_(value)
-    # The first product with a table that has lost its name.
-    own["layout.weight"].copy_(prefill.named[next(name for name in prefill.products if not name.startswith("reader."))].T)
+    # Tables that have lost their names: that of the codes, with a row for "none", and those of the first products.
+    codes = (vocabulary.glyphs + 1, CHARACTER_WIDTH)
+    own["character_codes"].copy_(next(value for value in prefill.named.values() if value.shape == codes)[1:])
+    nameless = [name for name in prefill.products if not name.startswith("reader.")]
+    for name, product in zip(("neighbours_seen", "facts", "layout"), nameless, strict=False):
+        own[f"{name}.weight"].copy_(prefill.named[product].T)
     for name, value in decode.named.items():
         if name.startswith(("decoder.layers.", "decoder.norm.")):
             own[name.removeprefix("decoder.")].copy_(value)

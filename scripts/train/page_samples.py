@@ -1,7 +1,7 @@
-"""Pages as samples for the decoder: visual tokens from the text layer's boxes, a trunk, and some of its branches.
+"""Pages as samples for the decoder: visual tokens, a trunk, and some of its branches.
 
-No picture goes through the vision graph here. The glyph masses are made from the true characters, with the graph's kinds of mistakes; or, for pages that
-`vision_masses` was run on, they are the graph's own.
+No picture goes through the vision graph here. What it would read is made from the text layer's characters, with its kinds of mistakes; or, for pages that
+`vision_reads` was run on, it is what it did read.
 """
 import json
 import random
@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from .glyph_targets import bilinear_masses
 from .layout import CLASSES, LayoutNet
 from .loading import load_layout
 from .page_characters import LINE_END, SPACE
 from .positions import branch_positions, branch_start, trunk_positions
 from .settings import REAL_PAGES, SETTINGS, SYNTHETIC_PAGES, is_test
 from .text_blocks import text_blocks
-from .vision import CELL_HEIGHT, CELL_WIDTH, SLOT_HEIGHT, SLOT_WIDTH, SLOTS, inked, page_ink
+from .vision import CELL_HEIGHT, CELL_WIDTH, inked, page_ink
+from .visual_tokens import VisualTokens, visual_tokens
 from .vocabulary import Vocabulary
 
 OPTIONS = SETTINGS["decoder"]
@@ -27,6 +27,12 @@ OPTIONS = SETTINGS["decoder"]
 SLACK = 6
 MOST_TRUNK_TOKENS = 420
 IGNORED = -100
+# A character was read from the visual token of its class, or another one, whose centre is as near as that (x, y), px.
+NEAR = (4.0, 6.0)
+# Share of pitches that are misread where mistakes are planted, and by how many bins.
+PITCH_MISTAKES, PITCH_BINS = 0.6, 3.0
+# Where mistakes are planted: characters doubled or left out, against other mistakes.
+STRAY_SHARE = 0.4
 # Kinds that head and end the reading order.
 FIRST, LAST = ("header",), ("footer", "page_number")
 
@@ -47,6 +53,8 @@ class Page:
     regions: list[Region]
     is_glyph: np.ndarray
     labelled: bool
+    # What the vision graph read `[N, 4]` (x, y, character, mass), if that is known.
+    read: np.ndarray | None = None
 
     def move(self, right: int, down: int):
         """Moves what is on the page."""
@@ -54,6 +62,8 @@ class Page:
         canvas.paste(self.picture, (right, down))
         self.picture = canvas
         self.characters[self.is_glyph, 1:5] += (right, down, right, down)
+        if self.read is not None:
+            self.read[:, :2] += (right, down)
         for region in self.regions:
             region.box = [value + (right, down)[i % 2] for i, value in enumerate(region.box)]
 
@@ -64,24 +74,25 @@ class Page:
 
 @dataclass
 class Sample:
-    """Shapes: V visual tokens, N masses, T text tokens (trunk, then branches)."""
+    """Shapes: V visual tokens, T text tokens (trunk, then branches)."""
 
-    visual_xy: torch.Tensor  # [V, 2] cell centres
-    masses: torch.Tensor  # [N, 3] slot, character, mass
+    visual_xy: torch.Tensor  # [V, 2] centres, px
+    classes: torch.Tensor  # [V, 3], as in VisualTokens
+    facts: torch.Tensor  # [V, 3]
     layout: torch.Tensor  # [V, CHANNELS] of the layout net
-    cell_region: torch.Tensor  # [V] region that a cell lies in, by number in the trunk, or -1
+    visual_region: torch.Tensor  # [V] region that a visual token lies in, by number in the trunk, or -1
     tokens: torch.Tensor  # [T]
     labels: torch.Tensor  # [T], IGNORED where there is nothing to learn
     positions: torch.Tensor  # [T, 3]
     segment: torch.Tensor  # [T] 0 in the trunk, else the branch's number
     visible: torch.Tensor  # [T] trunk tokens that a branch sees
-    current_cell: torch.Tensor  # [T] visual token that the fed token was read from, or -1
-    next_cell: torch.Tensor  # [T] visual token of the token to come, or -1
+    current_visual: torch.Tensor  # [T] visual token that the fed token was read from, or -1
+    next_visual: torch.Tensor  # [T] visual token of the token to come, or -1
     current_region: torch.Tensor  # [T] region that a trunk token tells of, or -1
     next_region: torch.Tensor  # [T] region that the token to come tells of, or -1
     trunk_length: int
     branches: list[tuple[int, str]]  # fork and true text of each branch
-    cells: np.ndarray  # [V, 2] row, column
+    borne_out: float  # share of its characters that the visual tokens bear out
     name: str
 
 
@@ -155,21 +166,45 @@ class BranchWriter:
     """Writes a region's content as tokens, the way a reader should, from a state that may have gone astray.
 
     `fed` are the tokens as the model reads them back, `labels` what it should have said; they differ where a mistake is planted, after
-    which the following tokens correct it. `sources`: the character that a token was read from, or -1.
+    which the following tokens correct it. `sources`: the character that a label is read from, or -1; `passed`: the last one that was read, of the
+    fed tokens.
     """
 
     def __init__(self, vocabulary: Vocabulary, state, mistakes: float, random_):
         self.vocabulary, self.state, self.mistakes, self.random_ = vocabulary, state, mistakes, random_
-        self.fed, self.labels, self.sources = [], [], []
+        self.fed, self.labels, self.sources, self.passed = [], [], [], []
 
     def put(self, token: int, source: int = -1):
         fed = token
-        if self.mistakes and self.random_.random() < self.mistakes:
+        if self.mistakes and token in self.vocabulary.pitch and self.random_.random() < PITCH_MISTAKES:
+            # Nobody can tell it to the bin, and all places in the line depend on it.
+            numbers = self.vocabulary.pitch
+            fed = min(numbers.end - 1, max(numbers.first, token + round(self.random_.gauss(0, PITCH_BINS))))
+        elif self.mistakes and self.random_.random() < self.mistakes:
             fed = self.mistaken(token)
-        self.labels.append(token)
+        self.append(token, fed, source, source)
+
+    def append(self, label: int, fed: int, source: int, passed: int):
+        self.labels.append(label)
         self.fed.append(fed)
         self.sources.append(source)
+        self.passed.append(passed)
         self.state.feed(fed)
+
+    def word(self, word: list[int], codes: np.ndarray):
+        """Now and then one character is written twice, or left out: from then on the place is wrong, until the next word."""
+        at = 0
+        while at < len(word):
+            code, off = int(codes[word[at]]), self.mistakes and self.random_.random() < self.mistakes * STRAY_SHARE
+            if off and at + 1 < len(word) and self.random_.random() < 0.5:
+                self.append(code, int(codes[word[at + 1]]), word[at], word[at + 1])
+                at += 2
+                continue
+            if off and at:
+                again = word[at - 1]
+                self.append(code, int(codes[again]), word[at], again)
+            self.put(code, word[at])
+            at += 1
 
     def mistaken(self, token: int) -> int:
         vocabulary = self.vocabulary
@@ -194,8 +229,7 @@ class BranchWriter:
             left = characters[word[0], 1]
             gap = left - state.right_edge
             self.put(vocabulary.gap.token(gap) if vocabulary.gap.spans(gap) else vocabulary.x.token(left), word[0])
-            for i in word:
-                self.put(int(codes[i]), i)
+            self.word(word, codes)
 
 
 def cell_texts(region: Region, page: Page) -> list[list[list[int]]] | None:
@@ -220,7 +254,8 @@ def cell_texts(region: Region, page: Page) -> list[list[list[int]]] | None:
 def write_content(writer: BranchWriter, region: Region, page: Page, codes: np.ndarray) -> bool:
     """Writes the region's tokens; False if its content is unknown."""
     vocabulary = writer.vocabulary
-    if region.kind in ("figure", "formula"):
+    # Of a real page's table nobody knows the rows; written as mere lines it would teach that rows do not matter.
+    if region.kind in ("figure", "formula") or (region.kind == "table" and region.rows is None and page.labelled):
         return False
     if region.rows is not None:
         rows = cell_texts(region, page)
@@ -238,15 +273,6 @@ def write_content(writer: BranchWriter, region: Region, page: Page, codes: np.nd
     return bool(writer.fed)
 
 
-def slot_masses(row, column, codes, mass, token_at: np.ndarray) -> np.ndarray:
-    """Masses at slots of the page -> `[N, 3]` (slot of the shown cells, character, mass)."""
-    cell = token_at[row * SLOT_HEIGHT // CELL_HEIGHT, column * SLOT_WIDTH // CELL_WIDTH]
-    columns, rows = CELL_WIDTH // SLOT_WIDTH, CELL_HEIGHT // SLOT_HEIGHT
-    slot = cell * SLOTS + (row % rows) * columns + column % columns
-    inside = cell >= 0
-    return np.stack([slot[inside], codes[inside], mass[inside]], 1)
-
-
 @dataclass
 class Trunk:
     """A layout as tokens: as the model reads them back, and as it should have said them; the region that each tells of, or -1."""
@@ -262,16 +288,20 @@ class Trunk:
         self.regions.append(region)
 
 
-def region_cells(boxes: list[list[float]], grid: np.ndarray) -> np.ndarray:
-    """The smallest of the `boxes` that each cell of `grid [h, w]` with ink lies in, by number; else -1."""
-    y, x = np.mgrid[: grid.shape[0], : grid.shape[1]] + 0.5
-    y, x = y * CELL_HEIGHT, x * CELL_WIDTH
-    owner, size = np.full(grid.shape, -1), np.full(grid.shape, np.inf)
+def region_of(boxes: list[list[float]], x, y) -> np.ndarray:
+    """The smallest of the `boxes` that each point lies in, by number; else -1. `x` and `y` px, of one shape."""
+    owner, size = np.full(x.shape, -1), np.full(x.shape, np.inf)
     for number, (x0, y0, x1, y1) in enumerate(boxes):
         area = (x1 - x0) * (y1 - y0)
-        inside = grid & (x > x0 - SLACK) & (x < x1 + SLACK) & (y > y0 - SLACK) & (y < y1 + SLACK) & (area < size)
+        inside = (x > x0 - SLACK) & (x < x1 + SLACK) & (y > y0 - SLACK) & (y < y1 + SLACK) & (area < size)
         owner[inside], size[inside] = number, area
     return owner
+
+
+def region_cells(boxes: list[list[float]], grid: np.ndarray) -> np.ndarray:
+    """`region_of` of the cells' centres where `grid [h, w]` has ink; else -1."""
+    y, x = np.mgrid[: grid.shape[0], : grid.shape[1]] + 0.5
+    return np.where(grid, region_of(boxes, x * CELL_WIDTH, y * CELL_HEIGHT), -1)
 
 
 class SampleMaker:
@@ -289,28 +319,29 @@ class SampleMaker:
         readable = [r for r in page.regions if r.kind != "figure" and len(r.characters) > 20]
         if not readable:
             return -1.0, height + 1.0
-        anchor = random_.choice(readable)
+        tables = [r for r in readable if r.rows is not None]
+        anchor = random_.choice(tables if tables and random_.random() < OPTIONS["tables_first_share"] else readable)
         margin = random_.choice((60, 150, 400))
         return anchor.box[1] - random_.uniform(4, margin), anchor.box[3] + random_.uniform(4, margin)
 
     def make(self, path: Path, seen: bool) -> Sample | None:
-        """`seen`: as the vision graph sees the page, which `vision_masses` has written down."""
+        """`seen`: as the vision graph reads the page, which `vision_reads` has written down."""
         page = load_page(path)
         random_ = self.random_
-        seen = np.load(seen_path(path)) if seen else None
-        if self.training and seen is None:
+        if seen:
+            page.read = np.load(seen_path(path))["found"].astype(np.float64)
+        if self.training:
             page.move(random_.randrange(CELL_WIDTH), random_.randrange(CELL_HEIGHT))
         ink = page_ink(page.grey())
         grid = inked(ink)
         regions = self.show_band(page, grid, ink.shape[2])
-        cells = np.argwhere(grid)
-        if not regions or not 10 < len(cells) <= OPTIONS["most_visual_tokens"]:
+        if not regions or not grid.any():
             return None
-        return self.assemble(page, regions, grid, cells, self.look(ink, grid), path.stem, seen)
+        return self.assemble(page, regions, ink, grid, path.stem)
 
     @torch.no_grad()
-    def look(self, ink: torch.Tensor, grid: np.ndarray) -> torch.Tensor:
-        """What the layout net says of the cells of `grid`, shown only the rows from the first to the last of them `[V, CHANNELS]`."""
+    def look(self, ink: torch.Tensor, grid: np.ndarray, cells: np.ndarray) -> torch.Tensor:
+        """What the layout net says of `cells [V, 2]`, shown only the rows of `grid` from the first with ink to the last of them `[V, CHANNELS]`."""
         rows = np.nonzero(grid.any(1))[0]
         first, end = int(rows[0]), int(rows[-1]) + 1
         shown = ink * torch.from_numpy(grid.repeat(CELL_HEIGHT, 0).repeat(CELL_WIDTH, 1))
@@ -318,7 +349,7 @@ class SampleMaker:
         first, end = max(0, first - 2), min(len(grid), end + 2)
         maps = self.layout(shown[:, :, first * CELL_HEIGHT : end * CELL_HEIGHT])[0]
         maps[[CLASSES + 1, CLASSES + 3, CLASSES + 5, CLASSES + 7]] += first * CELL_HEIGHT
-        return maps[:, torch.from_numpy(grid[first:end])].T
+        return maps[:, torch.from_numpy((cells[:, 0] - first).clip(0, end - first - 1)), torch.from_numpy(cells[:, 1])].T
 
     def show_band(self, page: Page, grid: np.ndarray, height: int) -> list[Region]:
         """Blanks the cells outside a band, and those of regions that reach out of it; returns the regions inside."""
@@ -342,30 +373,33 @@ class SampleMaker:
         table[letters] = self.random_.sample(letters, len(letters))
         return table[codes]
 
-    def assemble(self, page, regions, grid, cells, layout, name, seen) -> Sample | None:
+    def assemble(self, page: Page, regions, ink, grid, name) -> Sample | None:
         vocabulary, random_, characters = self.vocabulary, self.random_, page.characters
-        height, width = grid.shape[0] * CELL_HEIGHT, grid.shape[1] * CELL_WIDTH
         codes = np.array([vocabulary.character(int(code)) for code in characters[:, 0]])
-        if self.training and seen is None and random_.random() < 0.15:
+        if self.training and page.read is None and random_.random() < 0.15:
             codes = self.shuffled_alphabet(codes)
-        token_at = np.full(grid.shape, -1)
-        token_at[cells[:, 0], cells[:, 1]] = np.arange(len(cells))
-        x, y = (characters[:, 1] + characters[:, 3]) / 2, (characters[:, 2] + characters[:, 4]) / 2
-        shown = np.nonzero(page.is_glyph & (x > 0) & (x < width) & (y > 0) & (y < height))[0]
-        cell_of = np.full(len(characters) + 1, -1)
-        cell_of[shown] = token_at[(y[shown] // CELL_HEIGHT).astype(int), (x[shown] // CELL_WIDTH).astype(int)]
-        if seen is None:
-            masses = self.masses(x[shown], y[shown], codes[shown], token_at, width, height)
-        else:
-            masses = slot_masses(*seen["place"].T.astype(np.int64), seen["mass"].astype(np.float64), token_at)
+        seen = visual_tokens(self.made(page, codes) if page.read is None else page.read, grid)
+        # Only what stands on the shown part of the page.
+        cells = seen.cells(grid)
+        shown = grid[cells[:, 0], cells[:, 1]] | (seen.classes[:, 0] == 0)
+        seen, cells = VisualTokens(seen.xy[shown], seen.classes[shown], seen.facts[shown]), cells[shown]
+        if not 10 < len(cells) <= OPTIONS["most_visual_tokens"]:
+            return None
         # Boxes from a layout model are not tight; where they are jittered, there is nothing to learn for the trunk.
         jitter = 3.5 if self.training and random_.random() < (OPTIONS["jitter_share"] if page.labelled else 0.7) else 0.0
         trunk = self.trunk(regions, jitter)
         if len(trunk.fed) > MOST_TRUNK_TOKENS:
             return None
-        cell_region = region_cells([region.box for region in regions], grid)[grid]
-        shows = {"masses": torch.from_numpy(masses).float(), "layout": layout, "cell_region": torch.from_numpy(cell_region), "cells": cells, "name": name}
-        return self.join(page, codes, cell_of, shows, trunk, page.labelled and jitter == 0)
+        region = region_of([region.box for region in regions], *seen.xy.T)
+        read_at = read_from(page, codes, seen)
+        share = borne_out(regions, page, codes, seen, read_at)
+        if self.training and share < OPTIONS["least_borne_out"]:
+            return None
+        shows = {
+            "borne_out": share, "visual_xy": torch.from_numpy(seen.xy).float(), "classes": torch.from_numpy(seen.classes), "facts": torch.from_numpy(seen.facts).float(),
+            "layout": self.look(ink, grid, cells), "visual_region": torch.from_numpy(region), "name": name,
+        }  # fmt: skip
+        return self.join(page, codes, read_at, shows, trunk, page.labelled and jitter == 0)
 
     def trunk(self, regions: list[Region], jitter: float) -> Trunk:
         """The layout as tokens. Mistakes are planted in coordinates that are learnt: the next region is where the page shows it, whatever was
@@ -386,29 +420,37 @@ class SampleMaker:
         trunk.put(vocabulary.end, -1)
         return trunk
 
-    def masses(self, x, y, codes, token_at, width, height) -> np.ndarray:
-        """What the vision graph would say, with its kinds of mistakes: missed, doubled and wrong characters, too little mass."""
+    def made(self, page: Page, codes) -> np.ndarray:
+        """What the vision graph would read `[N, 4]` (x, y, character, mass), with its kinds of mistakes: missed, doubled and wrong characters."""
         rate = self.random_.choice((0, 0.02, 0.04, 0.08)) if self.training else 0.0
+        there = page.characters[page.is_glyph]
+        x, y, codes = (there[:, 1] + there[:, 3]) / 2, (there[:, 2] + there[:, 4]) / 2, codes[page.is_glyph]
+        inside = (x > 0) & (x < page.picture.width) & (y > 0) & (y < page.picture.height)
+        x, y, codes = x[inside], y[inside], codes[inside]
         keep = self.noise.random(len(x)) >= rate / 2
         again = np.nonzero(self.noise.random(len(x)) < rate / 2)[0]
         index = np.concatenate([np.nonzero(keep)[0], again])
         x, y, codes = x[index], y[index], codes[index].copy()
-        x[len(x) - len(again) :] += self.noise.normal(0, 3, len(again))
+        x[len(x) - len(again) :] += self.noise.choice((-1, 1), len(again)) * self.noise.uniform(3, 7, len(again))
         wrong = self.noise.random(len(codes)) < rate / 2
         codes[wrong] = self.noise.integers(0, self.vocabulary.glyphs, wrong.sum())
-        strength = self.noise.uniform(0.7, 1, len(codes)) if self.training else np.ones(len(codes))
-        which, row, column, mass = bilinear_masses(x, y, height, width, 0.04)
-        return slot_masses(row, column, codes[which], mass * strength[which], token_at)
+        mass = np.ones(len(codes))
+        if self.training:
+            x, y, mass = x + self.noise.normal(0, 0.5, len(x)), y + self.noise.normal(0, 0.7, len(y)), self.noise.uniform(0.7, 1, len(codes))
+        return np.stack([x, y, codes, mass], 1)
 
-    def join(self, page, codes, cell_of, shows: dict, told: Trunk, learn_trunk) -> Sample | None:
+    def join(self, page, codes, read_at, shows: dict, told: Trunk, learn_trunk) -> Sample | None:
         """Trunk and as many branches as fit, in one sequence. `shows`: what the sample shows of the page."""
-        vocabulary, random_, trunk, forks, cells = self.vocabulary, self.random_, told.fed, told.forks, shows["cells"]
+        vocabulary, random_, trunk, forks = self.vocabulary, self.random_, told.fed, told.forks
         tokens, positions = list(trunk), trunk_positions(vocabulary, trunk)
         labels = [*told.said[1:], IGNORED] if learn_trunk else [IGNORED] * len(trunk)
         segment, visible = [0] * len(trunk), [0] * len(trunk)
         current, following = [-1] * len(trunk), [-1] * len(trunk)
         branches = []
         random_.shuffle(forks)
+        # Tables are rare.
+        if self.training and random_.random() < OPTIONS["tables_first_share"]:
+            forks.sort(key=lambda fork: fork[1].rows is None)
         left = OPTIONS["most_branch_tokens"]
         for fork, region in forks:
             mistakes = random_.choice((0.0, 0.05, 0.15)) if self.training else 0.0
@@ -420,24 +462,45 @@ class SampleMaker:
             tokens += branch
             positions += branch_positions(vocabulary, trunk, fork, branch)
             labels += [*writer.labels, vocabulary.end]
-            read = [int(cell_of[source]) for source in writer.sources]
-            current += [-1, *read]
-            following += [*read, -1]
+            current += [-1, *(int(read_at[source]) for source in writer.passed)]
+            following += [*(int(read_at[source]) for source in writer.sources), -1]
             text = "".join(chr(int(page.characters[i, 0])) for i in region.characters)
             branches.append((fork, " ".join(text.split())))
             segment += [len(branches)] * len(branch)
             visible += [fork] * len(branch)
         # Samples that cost much and teach little are not worth their time.
-        if sum(label != IGNORED for label in labels) < OPTIONS["least_label_share"] * len(cells):
+        if sum(label != IGNORED for label in labels) < OPTIONS["least_label_share"] * len(shows["classes"]):
             return None
-        xy = (cells[:, ::-1] + 0.5) * (CELL_WIDTH, CELL_HEIGHT)
         about = (told.regions if learn_trunk else [-1] * len(trunk)) + [-1] * (len(tokens) - len(trunk))
         whole = lambda values: torch.tensor(values, dtype=torch.int64)  # noqa: E731
         return Sample(
-            visual_xy=torch.from_numpy(xy).float(), tokens=whole(tokens), labels=whole(labels), positions=torch.tensor(positions),
-            segment=whole(segment), visible=whole(visible), current_cell=whole(current), next_cell=whole(following),
+            tokens=whole(tokens), labels=whole(labels), positions=torch.tensor(positions),
+            segment=whole(segment), visible=whole(visible), current_visual=whole(current), next_visual=whole(following),
             current_region=whole(about), next_region=whole([*about[1:], -1]), trunk_length=len(trunk), branches=branches, **shows,
         )  # fmt: skip
+
+
+def read_from(page: Page, codes, seen: VisualTokens) -> np.ndarray:
+    """The visual token that each character of the page was read from `[N + 1]`, or -1: the nearest one of its class, else of any."""
+    out = np.full(len(page.characters) + 1, -1)
+    order = np.argsort(seen.xy[:, 1], kind="stable")
+    heights = seen.xy[order, 1]
+    x, y = (page.characters[:, 1] + page.characters[:, 3]) / 2, (page.characters[:, 2] + page.characters[:, 4]) / 2
+    first, last = np.searchsorted(heights, y - NEAR[1]), np.searchsorted(heights, y + NEAR[1])
+    for index in np.nonzero(page.is_glyph)[0]:
+        near = order[first[index] : last[index]]
+        away = np.abs(seen.xy[near, 0] - x[index])
+        near, away = near[away < NEAR[0]], away[away < NEAR[0]]
+        if len(near):
+            out[index] = near[np.argmin(away + 100.0 * (seen.classes[near, 0] != codes[index] + 1))]
+    return out
+
+
+def borne_out(regions: list[Region], page: Page, codes, seen: VisualTokens, read_at: np.ndarray) -> float:
+    """Share of the regions' characters that the page shows as the text layer says. Some layers say what nobody can see, and would teach to invent."""
+    inside = np.array([i for region in regions for i in region.characters if page.is_glyph[i]], int)
+    right = (read_at[inside] >= 0) & (seen.classes[read_at[inside], 0] == codes[inside] + 1)
+    return float(right.mean()) if len(inside) else 0.0
 
 
 def page_paths(test: bool) -> tuple[list[Path], list[Path]]:
@@ -449,12 +512,12 @@ def page_paths(test: bool) -> tuple[list[Path], list[Path]]:
 
 
 def seen_path(path: Path) -> Path:
-    """Where `vision_masses` writes what the vision graph says of a page."""
-    return path.with_suffix(".masses.npz")
+    """Where `vision_reads` writes what the vision graph reads on a page."""
+    return path.with_suffix(".glyphs.npz")
 
 
 def seen_paths(test: bool) -> list[list[Path]]:
-    """Those of `page_paths` that `vision_masses` was run on."""
+    """Those of `page_paths` that `vision_reads` was run on."""
     return [[path for path in paths if seen_path(path).exists()] for paths in page_paths(test)]
 
 

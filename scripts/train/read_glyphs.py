@@ -7,6 +7,7 @@ import argparse
 import heapq
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +21,22 @@ from .settings import REAL_PAGES, is_test
 from .vision import SLOT_HEIGHT, SLOT_WIDTH, Vision, glyph_probabilities, page_ink
 from .vocabulary import Vocabulary
 
-# A character needs so much mass of its class, and so much of all classes, in its window.
-LEAST_CLASS_MASS, LEAST_MASS = 0.25, 0.5
+# Smaller masses are left out.
+NOTHING = 0.004
+
+
+class Taking(NamedTuple):
+    """What a character is."""
+
+    # Mass of its class and of all classes that it needs in its window.
+    least_class: float
+    least: float
+    # Characters whose centres are nearer than that along both axes, slots, are one, which the net gave too much mass.
+    same_place: float
+
+
+# Pages: little mass is enough, because the net spreads narrow characters thin. Lines: `read_lines` tells doubles by their widths.
+PAGE, LINE = Taking(0.1, 0.2, 0.75), Taking(0.25, 0.5, 0.0)
 
 
 def glyph_masses(vision: Vision, grey: np.ndarray) -> np.ndarray:
@@ -44,34 +59,36 @@ def read_characters(vision: Vision, grey: np.ndarray) -> np.ndarray:
     return take_characters(glyph_masses(vision, grey))
 
 
-def take_characters(masses: np.ndarray, with_left: bool = False):
+def take_characters(masses: np.ndarray, rule: Taking = PAGE, with_left: bool = False):
     """Masses `[glyphs, rows, columns]` -> rows (x, y, character, mass), px.
 
     A character's mass lies on the four slots around its centre: take the 2 x 2 window with most mass of one class, read its centre of mass,
-    take one unit off, go on. Where the net wavers between classes, the unit is taken off all of them. `with_left`: and the most mass that a
-    window holds at the end.
+    take one unit off, go on. Where the net wavers between classes, the unit is taken off all of them. What is found where a character is already
+    is no other one. `with_left`: and the most mass that a window holds at the end.
     """
-    padded = np.pad(masses, ((0, 0), (1, 1), (1, 1)))
+    padded = np.pad(np.where(masses > NOTHING, masses, 0), ((0, 0), (1, 1), (1, 1)))
     windows = padded[:, :-1, :-1] + padded[:, 1:, :-1] + padded[:, :-1, 1:] + padded[:, 1:, 1:]
-    heap = [(-float(windows[tuple(at)]), *map(int, at)) for at in np.argwhere(windows > LEAST_CLASS_MASS)]
+    heap = [(-float(windows[tuple(at)]), *map(int, at)) for at in np.argwhere(windows > rule.least_class)]
     heapq.heapify(heap)
-    found = []
+    found, places = [], {}
     while heap:
         known, class_, row, column = heapq.heappop(heap)
         window = padded[:, row : row + 2, column : column + 2]
         own = window[class_]
         mass = float(own.sum())
-        if mass <= LEAST_CLASS_MASS or window.sum() <= LEAST_MASS:
+        if mass <= rule.least_class or window.sum() <= rule.least:
             continue
         if mass < -known - 1e-4:
             heapq.heappush(heap, (-mass, class_, row, column))
             continue
-        x = (column - 0.5 + (own[:, 1].sum() - own[:, 0].sum()) / mass / 2 + 0.5) * SLOT_WIDTH
-        y = (row - 0.5 + (own[1].sum() - own[0].sum()) / mass / 2 + 0.5) * SLOT_HEIGHT
-        found.append((x, y, class_, min(1.0, mass)))
+        x, y = column + (own[:, 1].sum() - own[:, 0].sum()) / mass / 2, row + (own[1].sum() - own[0].sum()) / mass / 2
+        near = [place for i in (-1, 0, 1) for j in (-1, 0, 1) for place in places.get((int(x) + i, int(y) + j), ())]
+        if not any(max(abs(x - a), abs(y - b)) < rule.same_place for a, b in near):
+            found.append((x * SLOT_WIDTH, y * SLOT_HEIGHT, class_, min(1.0, mass)))
+            places.setdefault((int(x), int(y)), []).append((x, y))
         take(window, class_, mass)
         left = float(window[class_].sum())
-        if left > LEAST_CLASS_MASS:
+        if left > rule.least_class:
             heapq.heappush(heap, (-left, class_, row, column))
     rows = np.array(found).reshape(-1, 4)
     left = padded.sum(0)

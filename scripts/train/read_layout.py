@@ -1,6 +1,6 @@
 """What the trunk writes of held-out pages by itself, and how near that is to the labels. `python -m scripts.train.read_layout FOLDER [PAGES]`
 
-FOLDER holds decoder.safetensors and layout.safetensors. Of labelled whole pages, as the vision graph sees them where `vision_masses` was run: F1 of regions at an
+FOLDER holds decoder.safetensors and layout.safetensors. Of labelled whole pages, as the vision graph sees them where `vision_reads` was run: F1 of regions at an
 overlap (IoU) of 0.5 with their kind and without, the share of pairs of matched regions in the right order, and the share of pages that end. The
 program's elements are finer than regions (paragraphs, list items), and their boxes are those of the words: `measure_pack` cannot tell.
 """
@@ -24,10 +24,10 @@ from .vocabulary import Vocabulary
 def read_trunk(reader: Reader, sample: Sample) -> list[int]:
     """Trunk tokens, decoded greedily with cached keys and values."""
     vocabulary, shape, count = reader.vocabulary, reader.shape, len(sample.visual_xy)
-    visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
+    visual = reader.visual(sample.classes, sample.facts, sample.layout, sample.visual_xy)
     places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
     prefix, steps = [], BranchReader(reader, sample)
-    reader.run(visual, places, torch.ones(count, count, dtype=torch.bool), count, prefix)
+    reader.run(visual, places, torch.ones(0, count, dtype=torch.bool), count, prefix)
     own = [(torch.zeros(1, shape.kv_heads, 0, shape.head_dim),) * 2 for _ in range(shape.layers)]
     tokens = [vocabulary.begin]
     while tokens[-1] != vocabulary.end and len(tokens) < MOST_TRUNK_TOKENS:

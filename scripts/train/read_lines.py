@@ -17,7 +17,7 @@ from rapidfuzz.distance import Levenshtein
 
 from .degrade import degrade
 from .loading import load_vision, load_vocabulary
-from .read_glyphs import held_out_pages, take_characters, text_lines
+from .read_glyphs import LINE, held_out_pages, take_characters, text_lines
 from .settings import ROOT
 from .vision import CELL_WIDTH
 
@@ -62,7 +62,7 @@ class LineReader:
         with torch.no_grad():
             masses = self.vision(torch.from_numpy(strip)[None, None])[0].softmax(0)[1:].sum(1, keepdim=True).numpy()
         masses[masses <= NOTHING] = 0
-        found, left = take_characters(masses, with_left=True)
+        found, left = take_characters(masses, LINE, with_left=True)
         return self.without_doubles(found[np.argsort(found[:, 0])]), left
 
     def without_doubles(self, found: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Free-running reading of held-out regions with true boxes: what the decoder is for. `python -m scripts.train.read_regions FOLDER [PAGES]`
 
 FOLDER holds decoder.safetensors and layout.safetensors. All branches of a page are decoded together, greedily; the error
-rate is the edit distance to the text layer over its length, spaces counted, on as much of a region as was decoded.
+rate is the edit distance to the text layer over its length, spaces counted, on as much of a region as was decoded. Pages apart whose text layer
+says what can be read on them (`borne_out`).
 """
 import argparse
 import random
@@ -16,6 +17,10 @@ from .page_samples import Sample, SampleMaker, page_paths, seen_path, seen_paths
 from .positions import branch_start
 from .reader import Reader, tree_mask
 from .vocabulary import Vocabulary
+
+
+# Share of a page's characters that the vision graph reads as the text layer says.
+BORNE_OUT = 0.9
 
 
 def spoken(vocabulary: Vocabulary, tokens: list[int]) -> str:
@@ -97,7 +102,7 @@ def error_rate(reader: Reader, samples: list[Sample], most: int = 150, show: int
     errors = total = regions = good = 0
     for sample in samples:
         with torch.no_grad():
-            visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
+            visual = reader.visual(sample.classes, sample.facts, sample.layout, sample.visual_xy)
         for tokens, (_, truth) in zip(BranchReader(reader, sample).read(visual, most), sample.branches, strict=True):
             read = spoken(reader.vocabulary, tokens)
             # A region that was cut is compared with as much of the truth.
@@ -113,7 +118,7 @@ def error_rate(reader: Reader, samples: list[Sample], most: int = 150, show: int
 
 
 def held_out_samples(vocabulary: Vocabulary, layout: LayoutNet, count: int) -> list[Sample]:
-    """Plain samples of held-out pages, half of them synthetic if there are any; as the vision graph sees them where `vision_masses` was run."""
+    """Plain samples of held-out pages, half of them synthetic if there are any; as the vision graph sees them where `vision_reads` was run."""
     seen = seen_paths(test=True)
     real, synthetic = seen if all(len(paths) > count for paths in seen) else page_paths(test=True)
     random_ = random.Random(5)
@@ -138,7 +143,10 @@ def main():
     vocabulary = load_vocabulary()
     layout = load_layout(arguments.folder / "layout.safetensors")
     reader = load_reader(vocabulary, arguments.folder / "decoder.safetensors")
-    print(error_rate(reader, held_out_samples(vocabulary, layout, arguments.pages), show=arguments.show))
+    samples = held_out_samples(vocabulary, layout, arguments.pages)
+    print("all", len(samples), error_rate(reader, samples, show=arguments.show))
+    samples = [sample for sample in samples if sample.borne_out >= BORNE_OUT]
+    print("borne out", len(samples), error_rate(reader, samples))
 
 
 if __name__ == "__main__":

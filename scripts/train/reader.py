@@ -2,8 +2,8 @@
 
 The layers are those of `scripts/export/decoder.py`; `folded` turns the nano reader's own embeddings into that module's plain tables.
 
-Positions have three parts: text order, y and x (px of the raster). A visual token has its cell's centre; a text token the place that the
-tokens before it imply (`positions.py`).
+Positions have three parts: text order, y and x (px of the raster). A visual token has its character's centre; a text token the place that the
+tokens before it imply (`positions.py`). Visual tokens see one another in one layer only: what is around them is in what the vision graph says.
 """
 import math
 
@@ -11,15 +11,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from scripts.export.decoder import Decoder, DecoderLayer, DecoderShape, RmsNorm
+from scripts.export.decoder import Decoder, DecoderLayer, DecoderShape, RmsNorm, tsp_layer
 
 from .layout import CLASSES
-from .vision import SLOTS
+from .visual_tokens import MOST_GAP
 from .vocabulary import Vocabulary
 
 CHARACTER_WIDTH = 64
 # The embedding table is kept small, because it is tied to the output; the input needs it larger.
 INPUT_SCALE = 7.0
+BOX_WAVES, FACTS = 7, 7
 # Pairs of dimensions that turn with the text order, with y, with x, and not at all: 32 pairs = head dimension 64.
 ORDER_PAIRS, Y_PAIRS, X_PAIRS, FREE_PAIRS = 10, 8, 8, 6
 HEAD_DIM = 2 * (ORDER_PAIRS + Y_PAIRS + X_PAIRS + FREE_PAIRS)
@@ -68,10 +69,17 @@ class PlacedDecoder(Decoder):
         return self.embedding(tokens) + self.text_place(text_waves(positions, self.shape.hidden))
 
 
-def box_waves(layout, width: int):
-    """Rows of the layout net's map `[..., CHANNELS]` -> `[..., 2, 2 * width]`: `place_waves` of both corners of the own box, and of the one before."""
-    corners = layout[..., CLASSES:].unflatten(-1, (2, 2, 2))
-    return place_waves(corners, width).flatten(-2)
+def box_waves(layout):
+    """Rows of the layout net's map `[..., CHANNELS]` -> `[..., 8, 2 * BOX_WAVES]`: sine and cosine of the coordinates of the own box and of the one
+    before, wavelengths of 32 .. 2,048 px. Few enough that a head's values can hold a box."""
+    angle = layout[..., CLASSES:, None] * (2 * math.pi / (32.0 * 2.0 ** torch.arange(BOX_WAVES)))
+    return torch.cat([angle.sin(), angle.cos()], -1)
+
+
+def fact_waves(facts):
+    """`facts [V, 3]` (mass, gaps in px) -> `[V, FACTS]`."""
+    gaps = facts[:, 1:]
+    return torch.cat([facts[:, :1], gaps / MOST_GAP, torch.exp(-gaps / 20.0), torch.exp(-gaps / 8.0)], 1)
 
 
 class Reader(nn.Module):
@@ -80,12 +88,14 @@ class Reader(nn.Module):
         width = shape.hidden
         self.vocabulary, self.shape, self.focal_layers = vocabulary, shape, tuple(focal_layers)
         self.register_buffer("rotary", rotary_rule(), persistent=False)
-        # A code per character, shared by glyph slots, input text and output.
+        # A code per character, shared by visual tokens, input text and output.
         self.character_codes = nn.Parameter(torch.randn(vocabulary.glyphs, CHARACTER_WIDTH) * 0.3)
-        self.slots = nn.Linear(SLOTS * CHARACTER_WIDTH, width)
+        self.character_seen = nn.Linear(CHARACTER_WIDTH, width)
+        # Of the characters on the left and on the right.
+        self.neighbours_seen = nn.Linear(2 * CHARACTER_WIDTH, width, bias=False)
+        self.facts = nn.Linear(FACTS, width, bias=False)
         # What the layout net says of a cell: its region's kind and box, and the box of the region before that.
-        self.layout = nn.Linear(CLASSES + 4 * width, width, bias=False)
-        nn.init.normal_(self.layout.weight, std=0.01)
+        self.layout = nn.Linear(CLASSES + 16 * BOX_WAVES, width, bias=False)
         self.visual_place = nn.Linear(width, width)
         self.token_place = nn.Linear(width, width)
         # Where a text token is, inside the cell too: attention knows distances only.
@@ -97,25 +107,20 @@ class Reader(nn.Module):
         self.place_out = nn.Parameter(torch.randn(2, width // 2, width) * 0.005)
         self.register_buffer("coordinate_waves", coordinate_waves(vocabulary, width), persistent=False)
         # For training only: a cell's box must be in what the layer that looks for the next place reads of it.
-        self.box_probe = nn.Linear(shape.kv_heads * shape.head_dim, 2 * width)
+        self.box_probe = nn.Linear(shape.kv_heads * shape.head_dim, 8 * BOX_WAVES)
         self.tokens = nn.Embedding(vocabulary.size, width)
         nn.init.normal_(self.tokens.weight, std=0.02)
         self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
         self.norm = RmsNorm(width, shape.norm_epsilon)
 
-    def visual(self, layout, glyphs, xy):
-        """Of `V` cells the layout net's map `[V, CHANNELS]`, glyph masses `[V, slots, glyphs]`, centres `[V, 2]` (x, y) -> `[V, hidden]`."""
-        return self.placed((glyphs @ self.character_codes).flatten(1), layout, xy)
-
-    def visual_from_masses(self, masses, layout, xy):
-        """As `visual`, from a list of `masses [N, 3]` (slot of the page, character, mass)."""
-        slots = torch.zeros(len(xy) * SLOTS, CHARACTER_WIDTH)
-        slots = slots.index_add(0, masses[:, 0].long(), self.character_codes[masses[:, 1].long()] * masses[:, 2:])
-        return self.placed(slots.view(len(xy), -1), layout, xy)
-
-    def placed(self, slots, layout, xy):
-        told = torch.cat([layout[:, :CLASSES], box_waves(layout, self.shape.hidden).flatten(1)], 1)
-        return self.slots(slots) + self.layout(told) + self.visual_place(place_waves(xy, self.shape.hidden))
+    def visual(self, classes, facts, layout, xy):
+        """Of V visual tokens their classes and those of their neighbours `[V, 3]` (0: no character), facts `[V, 3]`, the layout net's map at their cells `[V, CHANNELS]`, their centres
+        `[V, 2]` (x, y) -> `[V, hidden]`."""
+        codes = torch.cat([torch.zeros(1, CHARACTER_WIDTH), self.character_codes])[classes]
+        told = torch.cat([layout[:, :CLASSES], box_waves(layout).flatten(1)], 1)
+        placed = self.visual_place(place_waves(xy, self.shape.hidden))
+        seen = self.character_seen(codes[:, 0]) + self.neighbours_seen(codes[:, 1:].flatten(1))
+        return seen + self.facts(fact_waves(facts)) + self.layout(told) + placed
 
     def embed(self, tokens, positions):
         """Text tokens `[T]` at `positions [T, 3]` -> `[T, hidden]`."""
@@ -140,20 +145,17 @@ class Reader(nn.Module):
         return torch.cat([characters, output[..., glyphs:first], coordinates, output[..., end:]], -1)
 
     def box_loss(self, values, layout):
-        """How badly the focal layer's `values [kv_heads, V, D]` tell the cells' boxes, as the layout net has them: mean square over waves of 30 px
-        and more, of the cells that lie in a region."""
+        """How badly the focal layer's `values [kv_heads, V, D]` tell the boxes of the visual tokens' regions, as the layout net has them: mean square
+        over waves, of those that lie in a region."""
         inside = layout[:, 0] < 0.5
         if not inside.any():
             return torch.zeros(())
         told = self.box_probe(values.transpose(0, 1).flatten(1)[inside])
-        waves = box_waves(layout[inside], self.shape.hidden)[:, 0]
-        quarter = self.shape.hidden // 4
-        long = (torch.arange(waves.shape[1]) % quarter) >= quarter * 2 // 9
-        return (told - waves)[:, long].square().mean()
+        return (told - box_waves(layout[inside])[:, :4].flatten(1)).square().mean()
 
     def run(self, x, positions, visible, visual_count: int, kept: list | None = None):
-        """`x [N, hidden]`, `positions [N, 3]`, `visible [N, N]` bool -> hidden states, and the focal layers' attention of the text tokens
-        to the visual tokens, `[heads, T, V]` each. `kept` takes each layer's keys and values `[kv_heads, N, D]`."""
+        """`x [N, hidden]` of V visual and T text tokens, `positions [N, 3]`, `visible [T, N]` bool -> hidden states of the text tokens, and the focal layers'
+        attention from them to the visual ones, `[heads, T, V]` each. `kept` takes each layer's keys and values `[kv_heads, N, D]`."""
         shape = self.shape
         angle = positions @ self.rotary
         cosine, sine = angle.cos(), angle.sin()
@@ -164,15 +166,21 @@ class Reader(nn.Module):
             if kept is not None:
                 kept.append((keys, values))
             keys, values = keys.repeat_interleave(group, 0), values.repeat_interleave(group, 0)
-            if index in self.focal_layers:
-                # Visual rows need no weights: the fused kernel. They see visual tokens only.
+            seen = values[:, :visual_count]
+            if index == tsp_layer(shape.layers):
                 rows = [part[None, :, :visual_count] for part in (queries, keys, values)]
                 seen = functional.scaled_dot_product_attention(*rows)[0]
-                weights = (queries[:, visual_count:] @ keys.transpose(1, 2) * scale + mask[visual_count:]).softmax(-1)
+            asking = queries[:, visual_count:]
+            if index in self.focal_layers:
+                weights = (asking @ keys.transpose(1, 2) * scale + mask).softmax(-1)
                 attention.append(weights[:, :, :visual_count])
-                mixed = torch.cat([seen, weights @ values], 1)
+                told = weights @ values
             else:
-                mixed = functional.scaled_dot_product_attention(queries[None], keys[None], values[None], attn_mask=mask)[0]
+                told = functional.scaled_dot_product_attention(asking[None], keys[None], values[None], attn_mask=mask)[0]
+            mixed = torch.cat([seen, told], 1)
+            if index + 1 == shape.layers:
+                # Of visual tokens the last layer's keys and values are enough.
+                x, mixed = x[visual_count:], told
             x = layer.feed(x + layer.output(mixed.transpose(0, 1).flatten(1)))
         return self.norm(x), attention
 
@@ -189,17 +197,13 @@ class Reader(nn.Module):
 
 
 def tree_mask(visual_count: int, segment, visible, trunk_length: int):
-    """Who sees whom, `[N, N]` bool, in the sequence visual tokens, trunk, branches.
+    """What the text tokens see, `[T, N]` bool, of the sequence visual tokens, trunk, branches.
 
-    `segment [T]`: 0 in the trunk, else the branch's number; `visible [T]`: trunk tokens that a branch token sees. Visual tokens see one
-    another; the trunk is causal; a branch sees the visual tokens, its part of the trunk and its own past.
+    `segment [T]`: 0 in the trunk, else the branch's number; `visible [T]`: trunk tokens that a branch token sees. The trunk is causal; a branch sees
+    its part of the trunk and its own past; all see the visual tokens.
     """
-    count = len(segment)
-    mask = torch.zeros(visual_count + count, visual_count + count, dtype=torch.bool)
-    mask[:, :visual_count] = True
-    index = torch.arange(count)
+    index = torch.arange(len(segment))
     causal = index[:, None] >= index[None]
     same = segment[:, None] == segment[None]
     trunk = (segment[None] == 0) & ((segment[:, None] == 0) | (index[None] < visible[:, None])) & (index[None] < trunk_length)
-    mask[visual_count:, visual_count:] = causal & (same | trunk)
-    return mask
+    return torch.cat([torch.ones(len(segment), visual_count, dtype=torch.bool), causal & (same | trunk)], 1)

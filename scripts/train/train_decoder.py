@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from torch.nn import functional
 
 from .loading import floats, load_layout, load_vocabulary, load_what_fits, new_reader
 from .page_samples import IGNORED, Sample, Samples
@@ -20,6 +19,7 @@ from .vocabulary import Vocabulary
 OPTIONS = SETTINGS["decoder"]
 LOG_STEPS, WARM_UP_STEPS = 50, 60
 ATTENTION_HEADS = 2
+BOX_WEIGHT = 3.0
 # Coordinates so many bins off share in the target.
 SPREAD_BINS = 4
 # The map that writes coordinates learns faster: all of them share it.
@@ -29,25 +29,25 @@ COORDINATE_RATE = 10.0
 def losses(reader: Reader, sample: Sample, facts: dict | None = None):
     """Branch loss, trunk loss (with that of the boxes) and attention loss of a sample; `facts` collects what was right."""
     count, length = len(sample.visual_xy), len(sample.tokens)
-    visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
+    visual = reader.visual(sample.classes, sample.facts, sample.layout, sample.visual_xy)
     text = reader.embed(sample.tokens, sample.positions)
     places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
     mask = tree_mask(count, sample.segment, sample.visible, sample.trunk_length)
     kept = []
     hidden, attention = reader.run(torch.cat([visual, text]), torch.cat([places, sample.positions]), mask, count, kept)
     box_loss = reader.box_loss(kept[reader.focal_layers[-1]][1][:, :count], sample.layout)
-    logits, labels = reader.logits(hidden[count:]), sample.labels
+    logits, labels = reader.logits(hidden), sample.labels
     in_branch = torch.arange(length) >= sample.trunk_length
     branch, trunk = (labels != IGNORED) & in_branch, (labels != IGNORED) & ~in_branch
     zero = torch.zeros(())
-    branch_loss = functional.cross_entropy(logits[branch], labels[branch]) if branch.any() else zero
-    trunk_loss = layout_loss(reader.vocabulary, logits[trunk], labels[trunk]) if trunk.any() else zero
+    branch_loss = spread_loss(reader.vocabulary, logits[branch], labels[branch]) if branch.any() else zero
+    trunk_loss = spread_loss(reader.vocabulary, logits[trunk], labels[trunk]) if trunk.any() else zero
     branch_attention, trunk_attention = zero, zero
     own = torch.arange(count)
-    for weights, cells in zip(attention, (sample.current_cell, sample.next_cell), strict=True):
+    for weights, cells in zip(attention, (sample.current_visual, sample.next_visual), strict=True):
         branch_attention = branch_attention + attention_loss(weights, own, cells, in_branch)
     for weights, regions in zip(attention, (sample.current_region, sample.next_region), strict=True):
-        trunk_attention = trunk_attention + attention_loss(weights, sample.cell_region, regions, ~in_branch)
+        trunk_attention = trunk_attention + attention_loss(weights, sample.visual_region, regions, ~in_branch)
     if facts is not None:
         collect(facts, reader.vocabulary, logits, labels, branch, trunk)
         named = {
@@ -57,10 +57,10 @@ def losses(reader: Reader, sample: Sample, facts: dict | None = None):
             if value is not zero and float(value.detach()):
                 facts.setdefault(name, []).append(float(value.detach()))
     # A trunk has a tenth of the tokens: it counts by itself.
-    return branch_loss, trunk_loss + box_loss, branch_attention + trunk_attention
+    return branch_loss, trunk_loss + BOX_WEIGHT * box_loss, branch_attention + trunk_attention
 
 
-def layout_loss(vocabulary: Vocabulary, logits, labels):
+def spread_loss(vocabulary: Vocabulary, logits, labels):
     """Cross-entropy; a coordinate near the true one is nearly right: its target is spread over its neighbours."""
     log_probabilities = logits.log_softmax(-1)
     places = labels[:, None] + torch.arange(-SPREAD_BINS, SPREAD_BINS + 1)

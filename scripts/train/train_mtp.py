@@ -30,12 +30,12 @@ LEARNING_RATE, ACCUMULATE, LOG_STEPS, SAVE_SECONDS, DEPTH_WEIGHT = 2e-3, 4, 50, 
 def states(reader: Reader, sample: Sample):
     """Hidden states of the text tokens `[T, H]`."""
     count = len(sample.visual_xy)
-    visual = reader.visual_from_masses(sample.masses, sample.layout, sample.visual_xy)
+    visual = reader.visual(sample.classes, sample.facts, sample.layout, sample.visual_xy)
     text = reader.embed(sample.tokens, sample.positions)
     places = torch.cat([torch.zeros(count, 1), sample.visual_xy.flip(-1)], 1)
     mask = tree_mask(count, sample.segment, sample.visible, sample.trunk_length)
     hidden, _ = reader.run(torch.cat([visual, text]), torch.cat([places, sample.positions]), mask, count)
-    return hidden[count:]
+    return hidden
 
 
 def depths(reader: Reader, head: MultiTokenHead, sample: Sample, most: int):

@@ -6,10 +6,8 @@
 //! ```
 
 mod line;
-mod masses;
 
 use self::line::{Placed, placed};
-use self::masses::Masses;
 use super::recognise::{ReadChar, Reading};
 use crate::clock::look;
 use crate::graphs::GraphError;
@@ -19,6 +17,7 @@ use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
 use crate::page::Source;
 use crate::raster::Raster;
+use crate::vision::masses::{LINE, Masses};
 use crate::vision::{PixelMapping, VisionInput};
 
 /// Height of a line in its strip, px: an x-height of about 7.7 px, and up to 10 where a line has no tall letters; the graph was trained on
@@ -140,7 +139,7 @@ impl GlyphReader {
             (0..rows).map(|row| map.probabilities[at + row * map.columns]).sum()
         };
         let mut masses = Masses::new(1, columns, map.classes, mass);
-        let found = masses.take_characters();
+        let found = masses.take_characters(LINE);
         let x_height = X_HEIGHT_SHARE * LINE_HEIGHT as f32;
         let blank = blank_columns(strip, width);
         let line =

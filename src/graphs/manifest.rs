@@ -10,7 +10,8 @@ mod protocol;
 
 pub use acceptance::AcceptanceTable;
 pub use preprocessing::{
-    AspectTiles, CappedTiles, FixedGrid, NativeGrid, PixelRule, Preprocessing, PromptText, ResizeFilter,
+    AspectTiles, CappedTiles, CharacterTokens, FixedGrid, NativeGrid, PixelRule, Preprocessing, PromptText,
+    ResizeFilter,
 };
 pub use protocol::{
     ContentFormat, Dropped, KindEntry, LabelEntry, PositionRule, PrefillAttention, ProtocolTable, RegionForm,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::manifest::{MANIFEST_FILE, Manifest, PackError};
+use super::manifest::{MANIFEST_FILE, Manifest, PackError, Preprocessing};
 use super::onnx::{
     MultiTokenHead, OnnxDecodeGraph, PictureGraph, PrefillGraph, PromptGraph, StepExtras, VisionGraph,
 };
@@ -101,7 +101,11 @@ impl Pack {
     /// The prefill graph, or both of them, as `options` say.
     pub fn prefill_graph(&self, options: impl Into<SessionOptions>) -> Result<PrefillGraph, PackError> {
         let path = self.dir.join(&self.manifest.graphs.prefill);
-        PrefillGraph::load(&path, self.upper_prefill(), self.manifest.dims.into(), options)
+        let characters = match &self.manifest.preprocessing {
+            Preprocessing::FixedGrid(grid) => grid.characters,
+            _ => None,
+        };
+        PrefillGraph::load(&path, self.upper_prefill(), self.manifest.dims.into(), characters, options)
     }
 
     /// The graph of the layers above `extras.tsp_layer`, and the first of them.

@@ -50,9 +50,10 @@ impl PageInput {
         }
     }
 
-    pub fn visual_tokens(&self) -> usize {
+    /// How many positions of the page's `prefix` are visual tokens.
+    pub fn visual_tokens(&self, prefix: &Prefix) -> usize {
         match self {
-            PageInput::Cells(input) => input.cells.len(),
+            PageInput::Cells(_) => prefix.len,
             PageInput::Picture(input) => input.prompt.features,
         }
     }

@@ -1,6 +1,6 @@
 //! The characters found in one line -> its text: doubles dropped, spaces put in.
 
-use super::masses::Found;
+use crate::vision::masses::Found;
 
 /// Nearer to each other than this share of the distance that their widths give, two characters are one.
 const DOUBLED: f32 = 0.45;

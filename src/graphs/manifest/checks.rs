@@ -123,6 +123,7 @@ fn check_grid(grid: &FixedGrid) -> Result<(), Fault> {
         ("x_height_share", grid.x_height_share, 0.05, 1.0),
         ("default_dpi", grid.default_dpi, 10.0, 1200.0),
         ("ink_threshold", grid.ink_threshold, 0.0, 1.0),
+        ("characters.none_weight", grid.characters.map_or(1.0, |c| c.none_weight), 0.01, 100.0),
     ];
     for (name, number, least, most) in numbers {
         if !(least..=most).contains(&number) {

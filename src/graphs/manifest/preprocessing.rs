@@ -54,8 +54,18 @@ pub struct FixedGrid {
     pub default_dpi: f32,
     /// Longest side of the model's raster, px.
     pub max_side: usize,
-    /// Most visual tokens of a page; the raster is made smaller until they fit.
+    /// Most cells with ink of a page; the raster is made smaller until they fit.
     pub max_cells: usize,
+    /// The visual tokens are the characters that the vision graph reads; without it they are the cells.
+    pub characters: Option<CharacterTokens>,
+}
+
+/// How characters are read off the vision graph's map.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CharacterTokens {
+    /// What "none" counted in the graph's training, against 1 for the characters.
+    pub none_weight: f32,
 }
 
 /// How pixels are made smaller or larger.

@@ -1,4 +1,4 @@
-//! The two graphs that run once a page: vision (ink -> features and glyph readings) and prefill (those at the kept cells -> prefix).
+//! The two graphs that run once a page: vision (ink -> features and glyph readings) and prefill (those at the visual tokens -> prefix).
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,11 @@ use ort::value::DynValue;
 
 use super::contract::{Expected, F32, I64, expected, failed, graph_name, open, view};
 use super::prefix::{PrefixGraphs, Propagation, positions};
-use crate::graphs::manifest::PackError;
+use crate::graphs::manifest::{CharacterTokens, PackError};
 use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{Dims, GraphError, Prefix};
-use crate::vision::VisionInput;
+use crate::vision::characters::visual_tokens;
+use crate::vision::{CellIndex, VisionInput};
 
 /// The vision graph of a `fixed-grid` pack.
 pub struct VisionGraph {
@@ -43,6 +44,8 @@ pub struct PrefillGraph {
     session: Session,
     name: String,
     graphs: PrefixGraphs,
+    /// `None`: the visual tokens are the cells with ink.
+    characters: Option<CharacterTokens>,
 }
 
 impl std::fmt::Debug for VisionGraph {
@@ -108,19 +111,27 @@ impl VisionOutput {
 
 impl PrefillGraph {
     /// Loads the graph at `path` as `options` say and checks it against `dims`; `upper`: the part of the layers above it, and the
-    /// first of them.
+    /// first of them. `characters`: whether those are the visual tokens, or else the cells with ink.
     pub fn load(
         path: &Path,
         upper: Option<(PathBuf, usize)>,
         dims: Dims,
+        characters: Option<CharacterTokens>,
         options: impl Into<SessionOptions>,
     ) -> Result<Self, PackError> {
         let options = options.into();
         let graphs = PrefixGraphs::load(upper, dims, options)?;
         let [features, glyphs] = map_tensors();
-        let inputs = [features, glyphs, expected("cells", I64, &[None, Some(2)]), positions(dims)];
+        let mut inputs = vec![features, expected("cells", I64, &[None, Some(2)]), positions(dims)];
+        match characters {
+            Some(_) => inputs.extend([
+                expected("classes", I64, &[None, Some(3)]),
+                expected("facts", F32, &[None, Some(3)]),
+            ]),
+            None => inputs.push(glyphs),
+        }
         let session = open(path, options, &inputs, &graphs.outputs())?;
-        Ok(PrefillGraph { session, name: graph_name(path), graphs })
+        Ok(PrefillGraph { session, name: graph_name(path), graphs, characters })
     }
 
     /// Keys and values of the page's visual tokens. A page without ink has an empty prefix; the graph is not called.
@@ -130,22 +141,40 @@ impl PrefillGraph {
         input: &VisionInput,
         propagation: Propagation<'_>,
     ) -> Result<Prefix, GraphError> {
-        let (len, dims) = (input.cells.len(), self.graphs.dims);
+        let dims = self.graphs.dims;
+        let fail = |message: String| failed(&self.name, message);
+        let read = match self.characters {
+            Some(options) => {
+                let map = vision.glyphs().ok_or_else(|| fail("`glyphs` has not four axes".into()))?;
+                Some(visual_tokens(&map, input, options))
+            }
+            None => None,
+        };
+        let (cells, positions, centres) = match &read {
+            Some(read) => (&read.cells, read.positions(dims.position_parts), read.centres.clone()),
+            None => (&input.cells, input.positions(dims.position_parts), input.centres()),
+        };
+        let len = cells.len();
         if len == 0 {
             let none = vec![Vec::new(); dims.layers];
             return Ok(Prefix { keys: none.clone(), values: none, ..Prefix::default() });
         }
-        let cells: Vec<i64> = input.cells.iter().flat_map(|c| [c.row as i64, c.column as i64]).collect();
-        let positions = input.positions(dims.position_parts);
-        let fail = |message: String| failed(&self.name, message);
-        let feed = vec![
+        let cells: Vec<i64> =
+            cells.iter().flat_map(|&CellIndex { row, column }| [row as i64, column as i64]).collect();
+        let mut feed = vec![
             (Cow::Borrowed("features"), (&vision.features).into()),
-            (Cow::Borrowed("glyphs"), (&vision.glyphs).into()),
             view("cells", &cells, vec![len, 2]).map_err(fail)?,
             view("positions", &positions, vec![1, len, dims.position_parts]).map_err(fail)?,
         ];
+        match &read {
+            Some(read) => {
+                feed.push(view("classes", &read.classes, vec![len, 3]).map_err(fail)?);
+                feed.push(view("facts", &read.facts, vec![len, 3]).map_err(fail)?);
+            }
+            None => feed.push((Cow::Borrowed("glyphs"), (&vision.glyphs).into())),
+        }
         let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
         let prefix = self.graphs.prefix(&self.name, &outputs, (len, &positions), propagation)?;
-        Ok(Prefix { centres: input.centres(), ..prefix })
+        Ok(Prefix { centres, ..prefix })
     }
 }

@@ -3,10 +3,13 @@
 use super::*;
 use crate::decode::protocol::{PositionState, Protocol};
 use crate::tokens::Grammar;
+use crate::vision::characters::visual_tokens;
 
 #[derive(Deserialize)]
 struct Reference {
-    cells: Vec<[usize; 2]>,
+    classes: Vec<i64>,
+    centres: Vec<[f32; 2]>,
+    facts: Vec<f32>,
     trunk: Vec<TokenId>,
     trunk_logprobs: Vec<f32>,
     forks: Vec<usize>,
@@ -81,9 +84,12 @@ fn the_nano_pack_says_what_its_weights_say() {
     let pack = Pack::load(&root("models/nano")).unwrap();
     let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&raster, &[], grid.default_dpi, grid);
-    let cells: Vec<[usize; 2]> = input.cells.iter().map(|c| [c.row, c.column]).collect();
-    assert_eq!(cells, reference.cells);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
+    let read = visual_tokens(&vision.glyphs().unwrap(), &input, grid.characters.unwrap());
+    assert_eq!(read.classes, reference.classes);
+    let centres: Vec<f32> = read.centres.iter().flat_map(|&(x, y)| [x, y]).collect();
+    assert_near(&centres, reference.centres.as_flattened(), 0.02);
+    assert_near(&read.facts, &reference.facts, 0.02);
     let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
     let mut graph = pack.decode_graph(1).unwrap();
     let grammar = &pack.grammar;
