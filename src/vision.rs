@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! page raster (px) --[PixelMapping]--> model raster (px, padded to whole cells) --> cells [row, column] with ink
-//!   masses of characters --[masses]--> characters --[characters]--> visual tokens
+//!   masses of characters --[masses]--> characters --[visual_tokens]--> visual tokens
 //! ```
 
-pub mod characters;
 pub(crate) mod masses;
 pub mod native;
 pub mod picture;
 pub mod prompt;
 pub mod tiles;
+pub mod visual_tokens;
 
 use fast_image_resize as fir;
 
@@ -68,24 +68,6 @@ pub struct VisionInput {
     pub cell_width: usize,
     pub cell_height: usize,
     pub mapping: PixelMapping,
-}
-
-impl VisionInput {
-    /// Position of every cell, `[cells, parts]`: order 0 and, with three parts, y and x of its centre in model pixels.
-    pub fn positions(&self, parts: usize) -> Vec<f32> {
-        let mut out = Vec::with_capacity(self.cells.len() * parts);
-        for cell in &self.cells {
-            let y = (cell.row as f32 + 0.5) * self.cell_height as f32;
-            let x = (cell.column as f32 + 0.5) * self.cell_width as f32;
-            out.extend([0.0, y, x].into_iter().take(parts));
-        }
-        out
-    }
-
-    /// Centre of every cell, (x, y) in model pixels.
-    pub fn centres(&self) -> Vec<(f32, f32)> {
-        self.positions(3).chunks_exact(3).map(|position| (position[2], position[1])).collect()
-    }
 }
 
 /// Makes the model's raster of a page.
@@ -211,6 +193,7 @@ fn cells_with_ink(ink: &[f32], width: usize, grid: &FixedGrid) -> Vec<CellIndex>
 
 #[cfg(test)]
 mod tests {
+    use super::visual_tokens::VisualTokens;
     use super::*;
     use crate::graphs::manifest::Preprocessing;
     use crate::lines::tests::word;
@@ -239,7 +222,7 @@ mod tests {
         let input = fixed_grid(&raster, &[], 136.0, &grid());
         assert_eq!((input.width, input.height), (96, 48));
         assert_eq!(input.cells, [CellIndex { row: 0, column: 0 }, CellIndex { row: 2, column: 2 }]);
-        assert_eq!(input.positions(3), [0.0, 8.0, 16.0, 0.0, 40.0, 80.0]);
+        assert_eq!(VisualTokens::of_cells(&input).positions(3), [0.0, 8.0, 16.0, 0.0, 40.0, 80.0]);
         assert_eq!(input.ink[0], 1.0);
         assert_eq!(input.ink[69], 0.0);
         assert_eq!(input.ink[95], 0.0, "the padding has no ink");

@@ -8,7 +8,7 @@ from .vision import SLOT_HEIGHT, SLOT_WIDTH
 LEAST_SHARE = 0.02
 
 
-def bilinear_masses(x, y, height: int, width: int, least: float = LEAST_SHARE):
+def bilinear_masses(x, y, height: int, width: int):
     """Centres in px of a picture of `height x width` px -> (index of the character, slot row, slot column, mass), one entry a share."""
     rows, columns = height // SLOT_HEIGHT, width // SLOT_WIDTH
     across, down = x / SLOT_WIDTH - 0.5, y / SLOT_HEIGHT - 0.5
@@ -19,7 +19,7 @@ def bilinear_masses(x, y, height: int, width: int, least: float = LEAST_SHARE):
         for right in (0, 1):
             row, column = top + lower, left + right
             mass = (right_share if right else 1 - right_share) * (lower_share if lower else 1 - lower_share)
-            kept = np.nonzero((row >= 0) & (row < rows) & (column >= 0) & (column < columns) & (mass > least))[0]
+            kept = np.nonzero((row >= 0) & (row < rows) & (column >= 0) & (column < columns) & (mass > LEAST_SHARE))[0]
             parts.append((kept, row[kept], column[kept], mass[kept]))
     return tuple(np.concatenate([part[i] for part in parts]) for i in range(4))
 

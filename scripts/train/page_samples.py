@@ -67,6 +67,10 @@ class Page:
         for region in self.regions:
             region.box = [value + (right, down)[i % 2] for i, value in enumerate(region.box)]
 
+    def centres(self) -> tuple[np.ndarray, np.ndarray]:
+        """x and y of the characters, px."""
+        return (self.characters[:, 1] + self.characters[:, 3]) / 2, (self.characters[:, 2] + self.characters[:, 4]) / 2
+
     def grey(self) -> np.ndarray:
         """`[h, w]` 0..1."""
         return np.asarray(self.picture, np.float32) / 255
@@ -178,8 +182,7 @@ class BranchWriter:
         fed = token
         if self.mistakes and token in self.vocabulary.pitch and self.random_.random() < PITCH_MISTAKES:
             # Nobody can tell it to the bin, and all places in the line depend on it.
-            numbers = self.vocabulary.pitch
-            fed = min(numbers.end - 1, max(numbers.first, token + round(self.random_.gauss(0, PITCH_BINS))))
+            fed = self.vocabulary.pitch.moved(token, round(self.random_.gauss(0, PITCH_BINS)))
         elif self.mistakes and self.random_.random() < self.mistakes:
             fed = self.mistaken(token)
         self.append(token, fed, source, source)
@@ -212,7 +215,7 @@ class BranchWriter:
             return self.random_.randrange(vocabulary.unknown) if self.random_.random() < 0.3 else token
         for numbers in (vocabulary.gap, vocabulary.down, vocabulary.x, vocabulary.y, vocabulary.pitch):
             if token in numbers:
-                return min(numbers.end - 1, max(numbers.first, token + self.random_.choice((-2, -1, -1, 1, 1, 2))))
+                return numbers.moved(token, self.random_.choice((-2, -1, -1, 1, 1, 2)))
         return token
 
     def line(self, line: list[int], characters: np.ndarray, codes: np.ndarray):
@@ -413,7 +416,7 @@ class SampleMaker:
             for number, value in zip(numbers, region.box, strict=True):
                 token = number.token(value + random_.gauss(0, jitter))
                 off = random_.choice((-3, -2, -1, -1, 1, 1, 2, 3)) if random_.random() < mistakes else 0
-                trunk.put(token, index, min(number.end - 1, max(number.first, token + off)))
+                trunk.put(token, index, number.moved(token, off))
             if region.kind != "figure":
                 trunk.forks.append((len(trunk.fed), region))
                 trunk.put(vocabulary.fork, -1)
@@ -423,9 +426,8 @@ class SampleMaker:
     def made(self, page: Page, codes) -> np.ndarray:
         """What the vision graph would read `[N, 4]` (x, y, character, mass), with its kinds of mistakes: missed, doubled and wrong characters."""
         rate = self.random_.choice((0, 0.02, 0.04, 0.08)) if self.training else 0.0
-        there = page.characters[page.is_glyph]
-        x, y, codes = (there[:, 1] + there[:, 3]) / 2, (there[:, 2] + there[:, 4]) / 2, codes[page.is_glyph]
-        inside = (x > 0) & (x < page.picture.width) & (y > 0) & (y < page.picture.height)
+        x, y = page.centres()
+        inside = page.is_glyph & (x > 0) & (x < page.picture.width) & (y > 0) & (y < page.picture.height)
         x, y, codes = x[inside], y[inside], codes[inside]
         keep = self.noise.random(len(x)) >= rate / 2
         again = np.nonzero(self.noise.random(len(x)) < rate / 2)[0]
@@ -480,12 +482,18 @@ class SampleMaker:
         )  # fmt: skip
 
 
+def whole_pages(vocabulary: Vocabulary, layout: LayoutNet, **options) -> SampleMaker:
+    """Makes plain samples of whole pages, whatever they teach; `options` as in the settings."""
+    OPTIONS.update(band_share=0.0, least_label_share=0.0, **options)
+    return SampleMaker(vocabulary, layout, random.Random(5), training=False)
+
+
 def read_from(page: Page, codes, seen: VisualTokens) -> np.ndarray:
     """The visual token that each character of the page was read from `[N + 1]`, or -1: the nearest one of its class, else of any."""
     out = np.full(len(page.characters) + 1, -1)
     order = np.argsort(seen.xy[:, 1], kind="stable")
     heights = seen.xy[order, 1]
-    x, y = (page.characters[:, 1] + page.characters[:, 3]) / 2, (page.characters[:, 2] + page.characters[:, 4]) / 2
+    x, y = page.centres()
     first, last = np.searchsorted(heights, y - NEAR[1]), np.searchsorted(heights, y + NEAR[1])
     for index in np.nonzero(page.is_glyph)[0]:
         near = order[first[index] : last[index]]

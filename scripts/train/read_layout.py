@@ -6,14 +6,13 @@ program's elements are finer than regions (paragraphs, list items), and their bo
 """
 import argparse
 import json
-import random
 from pathlib import Path
 
 import torch
 
 from .loading import load_layout, load_reader, load_vocabulary
 from .layout_score import LayoutTally, share
-from .page_samples import MOST_TRUNK_TOKENS, OPTIONS, Sample, SampleMaker, load_page, page_paths, seen_path
+from .page_samples import MOST_TRUNK_TOKENS, Sample, SampleMaker, load_page, page_paths, seen_path, whole_pages
 from .positions import trunk_positions
 from .read_regions import BranchReader
 from .reader import Reader
@@ -70,11 +69,9 @@ def main():
     parser.add_argument("pages", type=int, nargs="?", default=20)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    # Whole pages, whatever they teach.
-    OPTIONS.update(band_share=0.0, least_label_share=0.0)
     vocabulary = load_vocabulary()
     reader, layout = load_reader(vocabulary, arguments.folder / "decoder.safetensors"), load_layout(arguments.folder / "layout.safetensors")
-    maker = SampleMaker(vocabulary, layout, random.Random(5), training=False)
+    maker = whole_pages(vocabulary, layout)
     for source, paths in zip(("real", "synthetic"), page_paths(test=True), strict=True):
         print(json.dumps({"source": source, **figures(reader, maker, paths, arguments.pages // 2)}), flush=True)
 

@@ -5,14 +5,13 @@ of trees table - rows - cells, as rows are matched in order; and the share of ta
 """
 import argparse
 import json
-import random
 from pathlib import Path
 
 import torch
 
 from .layout_score import share
 from .loading import load_layout, load_reader, load_vocabulary
-from .page_samples import OPTIONS, SampleMaker, load_page, page_paths, seen_path
+from .page_samples import load_page, page_paths, seen_path, whole_pages
 from .read_regions import BranchReader
 from .vocabulary import Vocabulary
 
@@ -49,11 +48,9 @@ def main():
     parser.add_argument("tables", type=int, nargs="?", default=30)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    # Whole pages, and tables first where not all of a page fits.
-    OPTIONS.update(band_share=0.0, least_label_share=0.0, most_branch_tokens=3000)
     vocabulary = load_vocabulary()
     reader, layout = load_reader(vocabulary, arguments.folder / "decoder.safetensors"), load_layout(arguments.folder / "layout.safetensors")
-    maker, scores, right = SampleMaker(vocabulary, layout, random.Random(5), training=False), [], 0
+    maker, scores, right = whole_pages(vocabulary, layout, most_branch_tokens=3000), [], 0
     for path in page_paths(test=True)[1]:
         if not any(region.rows for region in load_page(path).regions):
             continue

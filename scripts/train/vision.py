@@ -10,7 +10,6 @@ from .settings import SETTINGS
 CELL_WIDTH, CELL_HEIGHT = 16, 16
 SLOT_HEIGHT, SLOT_WIDTH = 8, 4
 INK_THRESHOLD = 0.25
-SLOTS = (CELL_HEIGHT // SLOT_HEIGHT) * (CELL_WIDTH // SLOT_WIDTH)
 
 
 def convolution(inputs: int, outputs: int, stride: int) -> nn.Sequential:
@@ -75,13 +74,9 @@ def inked(ink) -> np.ndarray:
     return (functional.max_pool2d(ink, (CELL_HEIGHT, CELL_WIDTH))[0, 0] > INK_THRESHOLD).numpy()
 
 
-def none_scale(none):
-    """What the glyphs' probabilities are to be divided by, given that of "none": the net learns with "none" weighted down (`background_weight`), and sees
-    too much. Without this the decoder reads letters double. Lines are read better off the plain ones (`read_lines`)."""
-    return none / SETTINGS["vision"]["background_weight"] + 1 - none
-
-
 def glyph_probabilities(logits):
-    """Glyph logits `[B, glyphs + 1, h, w]` -> the glyphs' probabilities `[B, glyphs, h, w]`, put right by `none_scale`."""
+    """Glyph logits `[B, glyphs + 1, h, w]` -> the glyphs' probabilities `[B, glyphs, h, w]`, put right: the net learns with "none" weighted down
+    (`background_weight`), and sees too much. Without this letters are read double. Lines are read better off the plain ones (`read_lines`)."""
     probabilities = logits.softmax(1)
-    return probabilities[:, 1:] / none_scale(probabilities[:, :1])
+    none = probabilities[:, :1]
+    return probabilities[:, 1:] / (none / SETTINGS["vision"]["background_weight"] + 1 - none)

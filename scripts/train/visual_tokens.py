@@ -2,7 +2,7 @@
 
 A token knows its character and how sure that is, its place, the next characters on its line and how far they are, and what the layout net says of its
 cell. So a text token need only find one of them and copy; and it can be found by the character before it, where the place is not quite known.
-`src/vision/characters.rs` does the same.
+`src/vision/visual_tokens.rs` does the same.
 """
 from dataclasses import dataclass
 

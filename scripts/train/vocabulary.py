@@ -32,6 +32,10 @@ class NumberRange:
     def value(self, token: int) -> float:
         return (token - self.first) * self.bin + self.offset
 
+    def moved(self, token: int, bins: int) -> int:
+        """The token so many bins on, or the last one on that side."""
+        return min(self.end - 1, max(self.first, token + bins))
+
     def __contains__(self, token: int) -> bool:
         return self.first <= token < self.end
 

@@ -17,7 +17,7 @@ use crate::graphs::pack::Pack;
 use crate::graphs::runtime::SessionOptions;
 use crate::page::Source;
 use crate::raster::Raster;
-use crate::vision::masses::{LINE, Masses};
+use crate::vision::masses::{LINE, Masses, SLOT_HEIGHT, SLOT_WIDTH};
 use crate::vision::{PixelMapping, VisionInput};
 
 /// Height of a line in its strip, px: an x-height of about 7.7 px, and up to 10 where a line has no tall letters; the graph was trained on
@@ -29,8 +29,6 @@ const STRIP_HEIGHT: usize = 40;
 const MARGIN: usize = 8;
 /// Share of a crop's height that is x-height: 0.43 of the font's, of which the crop has a margin of 0.18 above and below.
 const X_HEIGHT_SHARE: f32 = 0.43 * 0.64;
-const SLOT_WIDTH: usize = 4;
-const SLOT_HEIGHT: usize = 8;
 /// Widths are whole cells of any pack.
 const CELL: usize = 32;
 /// Wider lines are left to the recognition network.

@@ -155,11 +155,12 @@ impl SightGraphs {
         match (self, input) {
             (SightGraphs::Cells { vision, prefill }, PageInput::Cells(input)) => {
                 let features = vision.run(input)?;
+                let tokens = prefill.tokens(&features, input)?;
                 seconds.insert("vision", clock.seconds());
                 for &rate in propagation.rates {
                     let clock = Clock::start(threads);
                     let kept = |saliency: &[f32], len| propagated(saliency, len, rate, text_tail);
-                    out.push((prefill.run(&features, input, &kept)?, clock.seconds()));
+                    out.push((prefill.run(&features, &tokens, &kept)?, clock.seconds()));
                 }
             }
             (SightGraphs::Picture { vision, prefill }, PageInput::Picture(input)) => {

@@ -8,6 +8,9 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
+/// Size of a slot, px.
+pub(crate) const SLOT_WIDTH: usize = 4;
+pub(crate) const SLOT_HEIGHT: usize = 8;
 /// Masses below this are left out of a slot.
 const NOTHING: f32 = 0.004;
 

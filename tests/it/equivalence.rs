@@ -84,7 +84,9 @@ impl Bench {
 /// Vision and prefill from new sessions.
 fn prefill(pack: &Pack, input: &VisionInput) -> Prefix {
     let vision = pack.vision_graph(1).expect("a graph").run(input).expect("features");
-    pack.prefill_graph(1).expect("a graph").run(&vision, input, &|_, _| None).expect("a prefix")
+    let mut prefill = pack.prefill_graph(1).expect("a graph");
+    let tokens = prefill.tokens(&vision, input).expect("visual tokens");
+    prefill.run(&vision, &tokens, &|_, _| None).expect("a prefix")
 }
 
 fn ids(tokens: &[KeptToken]) -> Vec<TokenId> {

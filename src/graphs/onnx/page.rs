@@ -11,7 +11,7 @@ use super::prefix::{PrefixGraphs, Propagation, positions};
 use crate::graphs::manifest::{CharacterTokens, PackError};
 use crate::graphs::runtime::SessionOptions;
 use crate::graphs::{Dims, GraphError, Prefix};
-use crate::vision::characters::visual_tokens;
+use crate::vision::visual_tokens::VisualTokens;
 use crate::vision::{CellIndex, VisionInput};
 
 /// The vision graph of a `fixed-grid` pack.
@@ -134,47 +134,42 @@ impl PrefillGraph {
         Ok(PrefillGraph { session, name: graph_name(path), graphs, characters })
     }
 
+    /// The page's visual tokens, by what the vision graph says of it.
+    pub fn tokens(&self, vision: &VisionOutput, input: &VisionInput) -> Result<VisualTokens, GraphError> {
+        let Some(options) = self.characters else { return Ok(VisualTokens::of_cells(input)) };
+        let map = vision.glyphs().ok_or_else(|| failed(&self.name, "`glyphs` has not four axes"))?;
+        Ok(VisualTokens::of_characters(&map, input, options))
+    }
+
     /// Keys and values of the page's visual tokens. A page without ink has an empty prefix; the graph is not called.
     pub fn run(
         &mut self,
         vision: &VisionOutput,
-        input: &VisionInput,
+        tokens: &VisualTokens,
         propagation: Propagation<'_>,
     ) -> Result<Prefix, GraphError> {
-        let dims = self.graphs.dims;
-        let fail = |message: String| failed(&self.name, message);
-        let read = match self.characters {
-            Some(options) => {
-                let map = vision.glyphs().ok_or_else(|| fail("`glyphs` has not four axes".into()))?;
-                Some(visual_tokens(&map, input, options))
-            }
-            None => None,
-        };
-        let (cells, positions, centres) = match &read {
-            Some(read) => (&read.cells, read.positions(dims.position_parts), read.centres.clone()),
-            None => (&input.cells, input.positions(dims.position_parts), input.centres()),
-        };
-        let len = cells.len();
+        let (len, dims) = (tokens.cells.len(), self.graphs.dims);
         if len == 0 {
             let none = vec![Vec::new(); dims.layers];
             return Ok(Prefix { keys: none.clone(), values: none, ..Prefix::default() });
         }
-        let cells: Vec<i64> =
-            cells.iter().flat_map(|&CellIndex { row, column }| [row as i64, column as i64]).collect();
+        let index = |&CellIndex { row, column }: &CellIndex| [row as i64, column as i64];
+        let cells: Vec<i64> = tokens.cells.iter().flat_map(index).collect();
+        let positions = tokens.positions(dims.position_parts);
+        let fail = |message: String| failed(&self.name, message);
         let mut feed = vec![
             (Cow::Borrowed("features"), (&vision.features).into()),
             view("cells", &cells, vec![len, 2]).map_err(fail)?,
             view("positions", &positions, vec![1, len, dims.position_parts]).map_err(fail)?,
         ];
-        match &read {
-            Some(read) => {
-                feed.push(view("classes", &read.classes, vec![len, 3]).map_err(fail)?);
-                feed.push(view("facts", &read.facts, vec![len, 3]).map_err(fail)?);
-            }
-            None => feed.push((Cow::Borrowed("glyphs"), (&vision.glyphs).into())),
+        if self.characters.is_some() {
+            feed.push(view("classes", &tokens.classes, vec![len, 3]).map_err(fail)?);
+            feed.push(view("facts", &tokens.facts, vec![len, 3]).map_err(fail)?);
+        } else {
+            feed.push((Cow::Borrowed("glyphs"), (&vision.glyphs).into()));
         }
         let outputs = self.session.run(feed).map_err(|e| failed(&self.name, e))?;
         let prefix = self.graphs.prefix(&self.name, &outputs, (len, &positions), propagation)?;
-        Ok(Prefix { centres, ..prefix })
+        Ok(Prefix { centres: tokens.centres.clone(), ..prefix })
     }
 }

@@ -157,6 +157,13 @@ fn step(
     graph.step(&input)
 }
 
+/// Keys and values of all visual tokens.
+fn prefix(pack: &Pack, vision: &VisionOutput, input: &VisionInput) -> Prefix {
+    let mut prefill = pack.prefill_graph(1).unwrap();
+    let tokens = prefill.tokens(vision, input).unwrap();
+    prefill.run(vision, &tokens, &|_, _| None).unwrap()
+}
+
 /// The pack's decode graph with the page's prefix and its trunk fed in one call.
 fn prepared(page: &Expected) -> (OnnxDecodeGraph, Prefix, Segment) {
     let pack = Pack::load(&folder()).unwrap();
@@ -166,7 +173,7 @@ fn prepared(page: &Expected) -> (OnnxDecodeGraph, Prefix, Segment) {
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
     let glyphs = vision.glyphs().unwrap();
     assert_eq!((glyphs.classes, glyphs.rows, glyphs.columns), (3, page.height / 8, page.width / 4));
-    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
+    let prefix = prefix(&pack, &vision, &input);
     assert_eq!(prefix.len, page.cells.len());
     let mut graph = pack.decode_graph(1).unwrap();
     let none = Segment::empty(graph.dims().layers);
@@ -263,7 +270,7 @@ fn a_page_without_ink_has_an_empty_prefix_and_decodes() {
     let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&Raster::filled(64, 32, [255; 3]), &[], 136.0, grid);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
-    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
+    let prefix = prefix(&pack, &vision, &input);
     assert_eq!(prefix.len, 0);
     let mut graph = pack.decode_graph(1).unwrap();
     let none = Segment::empty(3);
@@ -279,10 +286,11 @@ fn propagation_chooses_and_leaves_what_the_reference_does() {
     let input = vision_input(&pack, &page);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
     let mut prefill = pack.prefill_graph(1).unwrap();
-    let whole = prefill.run(&vision, &input, &|_, _| None).unwrap();
-    let all = prefill.run(&vision, &input, &|saliency, len| propagated(saliency, len, 1.0, 0)).unwrap();
+    let tokens = prefill.tokens(&vision, &input).unwrap();
+    let whole = prefill.run(&vision, &tokens, &|_, _| None).unwrap();
+    let all = prefill.run(&vision, &tokens, &|saliency, len| propagated(saliency, len, 1.0, 0)).unwrap();
     assert_eq!(all, whole, "rate 1 is off");
-    let chosen = prefill.run(&vision, &input, &|saliency, len| {
+    let chosen = prefill.run(&vision, &tokens, &|saliency, len| {
         assert_near(saliency, &page.tsp.saliency, 1e-4);
         propagated(saliency, len, page.tsp.rate, 0)
     });

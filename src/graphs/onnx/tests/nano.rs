@@ -3,7 +3,6 @@
 use super::*;
 use crate::decode::protocol::{PositionState, Protocol};
 use crate::tokens::Grammar;
-use crate::vision::characters::visual_tokens;
 
 #[derive(Deserialize)]
 struct Reference {
@@ -85,12 +84,13 @@ fn the_nano_pack_says_what_its_weights_say() {
     let Preprocessing::FixedGrid(grid) = &pack.manifest.preprocessing else { panic!("a fixed grid") };
     let input = fixed_grid(&raster, &[], grid.default_dpi, grid);
     let vision = pack.vision_graph(1).unwrap().run(&input).unwrap();
-    let read = visual_tokens(&vision.glyphs().unwrap(), &input, grid.characters.unwrap());
+    let mut prefill = pack.prefill_graph(1).unwrap();
+    let read = prefill.tokens(&vision, &input).unwrap();
     assert_eq!(read.classes, reference.classes);
     let centres: Vec<f32> = read.centres.iter().flat_map(|&(x, y)| [x, y]).collect();
     assert_near(&centres, reference.centres.as_flattened(), 0.02);
     assert_near(&read.facts, &reference.facts, 0.02);
-    let prefix = pack.prefill_graph(1).unwrap().run(&vision, &input, &|_, _| None).unwrap();
+    let prefix = prefill.run(&vision, &read, &|_, _| None).unwrap();
     let mut graph = pack.decode_graph(1).unwrap();
     let grammar = &pack.grammar;
     let (layers, heads) = (graph.dims().layers, graph.dims().kv_heads);

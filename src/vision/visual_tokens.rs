@@ -1,14 +1,11 @@
-//! The vision graph's reading of a page -> visual tokens: one for every character, and one for every block of ink without characters.
-//! `scripts/train/visual_tokens.py` does the same.
+//! The visual tokens of a page: its cells with ink; or, of what the vision graph reads, one for every character and one for every block of ink
+//! without characters (as `scripts/train/visual_tokens.py` does).
 
-use super::masses::{Found, Masses, PAGE};
+use super::masses::{Found, Masses, PAGE, SLOT_HEIGHT, SLOT_WIDTH};
 use super::{CellIndex, VisionInput};
 use crate::graphs::manifest::CharacterTokens;
 use crate::graphs::onnx::GlyphMap;
 
-/// Size of a slot of the vision graph's map, px.
-const SLOT_WIDTH: f32 = 4.0;
-const SLOT_HEIGHT: f32 = 8.0;
 /// How far up or down the centre of a neighbour on the same line may be, and how far away at most; px.
 const SAME_LINE: f32 = 8.0;
 const MOST_GAP: f32 = 80.0;
@@ -16,36 +13,44 @@ const MOST_GAP: f32 = 80.0;
 const BLOCK_CELLS: usize = 2;
 const BLOCK_MARGIN: f32 = 12.0;
 
-/// V visual tokens: those of characters first, by rows of cells and then from left to right.
+/// V visual tokens: cells row by row; or characters by rows of cells and then from left to right, and blocks after them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VisualTokens {
     /// (x, y), px of the model's raster.
     pub centres: Vec<(f32, f32)>,
     /// The cell that each lies in.
     pub cells: Vec<CellIndex>,
-    /// `[V, 3]`: class of the vision graph's map of the token, of the one on its left and of the one on its right; 0: no character.
+    /// Of characters and blocks only, `[V, 3]`: class of the vision graph's map of the token, of the one on its left and of the one on its right; 0: no character.
     pub classes: Vec<i64>,
-    /// `[V, 3]`: mass, distance to the character on the left and on the right (px; `MOST_GAP` where there is none).
+    /// Likewise: mass, distance to the character on the left and on the right (px; `MOST_GAP` where there is none).
     pub facts: Vec<f32>,
 }
 
-/// The visual tokens of the page `input`, of which the vision graph says `map`.
-pub fn visual_tokens(map: &GlyphMap<'_>, input: &VisionInput, options: CharacterTokens) -> VisualTokens {
-    let mut found = characters(map, options.none_weight);
-    let row = |f: &Found| (f.y / input.cell_height as f32).floor();
-    found.sort_by(|a, b| row(a).total_cmp(&row(b)).then(a.x.total_cmp(&b.x)));
-    let mut tokens = VisualTokens::default();
-    for (f, [left, right]) in found.iter().zip(neighbours(&found)) {
-        let classes = [f.class, left.class, right.class];
-        tokens.put(input, (f.x, f.y), classes, [f.mass, left.away, right.away]);
-    }
-    for centre in blocks_without(&found, input) {
-        tokens.put(input, centre, [0; 3], [0.0, MOST_GAP, MOST_GAP]);
-    }
-    tokens
-}
-
 impl VisualTokens {
+    /// The cells with ink.
+    pub fn of_cells(input: &VisionInput) -> Self {
+        let (width, height) = (input.cell_width as f32, input.cell_height as f32);
+        let centre = |c: &CellIndex| ((c.column as f32 + 0.5) * width, (c.row as f32 + 0.5) * height);
+        let centres = input.cells.iter().map(centre).collect();
+        VisualTokens { centres, cells: input.cells.clone(), ..Self::default() }
+    }
+
+    /// The characters that the vision graph reads off the page `input` by its `map`, and the ink without them.
+    pub fn of_characters(map: &GlyphMap<'_>, input: &VisionInput, options: CharacterTokens) -> Self {
+        let mut found = characters(map, options.none_weight);
+        let row = |f: &Found| (f.y / input.cell_height as f32).floor();
+        found.sort_by(|a, b| row(a).total_cmp(&row(b)).then(a.x.total_cmp(&b.x)));
+        let mut tokens = Self::default();
+        for (f, [left, right]) in found.iter().zip(neighbours(&found)) {
+            let classes = [f.class, left.class, right.class];
+            tokens.put(input, (f.x, f.y), classes, [f.mass, left.away, right.away]);
+        }
+        for centre in blocks_without(&found, input) {
+            tokens.put(input, centre, [0; 3], [0.0, MOST_GAP, MOST_GAP]);
+        }
+        tokens
+    }
+
     fn put(&mut self, input: &VisionInput, (x, y): (f32, f32), classes: [u16; 3], facts: [f32; 3]) {
         let cell = |at: f32, size: usize, whole: usize| {
             ((at / size as f32).max(0.0) as usize).min((whole / size).saturating_sub(1))
@@ -75,7 +80,10 @@ fn characters(map: &GlyphMap<'_>, none_weight: f32) -> Vec<Found> {
         map.probabilities[class * plane + slot] / scale[slot]
     };
     let found = Masses::new(map.rows, map.columns, map.classes, mass).take_characters(PAGE);
-    found.into_iter().map(|f| Found { x: f.x * SLOT_WIDTH, y: f.y * SLOT_HEIGHT, ..f }).collect()
+    found
+        .into_iter()
+        .map(|f| Found { x: f.x * SLOT_WIDTH as f32, y: f.y * SLOT_HEIGHT as f32, ..f })
+        .collect()
 }
 
 /// A character beside another one on its line; class 0 and `MOST_GAP` where there is none.
@@ -161,7 +169,7 @@ mod tests {
                 let at = |class: usize| (class * rows + row) * columns + column;
                 let mut right = [0.0f32; 4];
                 for &(class, x, y) in characters {
-                    right[class] += near(x / SLOT_WIDTH, column) * near(y / SLOT_HEIGHT, row);
+                    right[class] += near(x / SLOT_WIDTH as f32, column) * near(y / SLOT_HEIGHT as f32, row);
                 }
                 let none = 1.0 - right.iter().sum::<f32>();
                 let whole = none * 0.5 + 1.0 - none;
@@ -172,7 +180,7 @@ mod tests {
             }
         }
         let map = GlyphMap { classes, rows, columns, probabilities: &probabilities };
-        visual_tokens(&map, &page(), CharacterTokens { none_weight: 0.5 })
+        VisualTokens::of_characters(&map, &page(), CharacterTokens { none_weight: 0.5 })
     }
 
     #[test]
